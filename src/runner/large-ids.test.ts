@@ -142,7 +142,7 @@ suite('users with ids above 65535', { skip: needs }, () => {
     for (const each of [first, fork, copy]) await box.host.destroy(each.sandboxId)
   })
 
-  test('no two running sandboxes of a host have a common user id there', async (t) => {
+  test('on the host, no two running sandboxes have a user id in common', async (t) => {
     if (!canMap) return t.skip(cannotMapOwners)
     const two = [
       await box.started({ image: 'large', user: 'root' }),

@@ -1,4 +1,4 @@
-// Tests the launcher as a built program. A test needs root only if its title or its condition says so.
+// Tests the launcher as a built program. Some tests need root.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import {
@@ -88,7 +88,7 @@ const launcherSuite = (kindOfProcess: string, open: (launcher: string) => Dispos
       assert.equal(readFileSync(path, 'utf8'), long)
     })
 
-    test('the launcher’s error names the first step that fails and the reason, and no later step runs', async () => {
+    test('the launcher’s error contains the first step that fails and the reason; no later step runs', async () => {
       const after = join(directory, 'after')
       await failsWith(
         [step.directory(join(directory, 'no/such'), self, 0o700), step.directory(after, self, 0o700)],
@@ -153,7 +153,8 @@ const launcherSuite = (kindOfProcess: string, open: (launcher: string) => Dispos
       const note = join(directory, 'pid')
       const running = runSteps(launcher, [
         step.listen(socket, 0),
-        // The shell stops itself, so that its open descriptors can be counted. It has more of them while it loads its libraries.
+        // The shell stops itself, so that its open descriptors can be counted. It has more open descriptors while it loads its
+        // libraries.
         step.exec(['sh', '-c', `echo $$ > ${note}; kill -STOP $$`]),
       ])
       const ended = assert.rejects(running, LaunchFailed)
@@ -167,7 +168,7 @@ const launcherSuite = (kindOfProcess: string, open: (launcher: string) => Dispos
       while (!/\) T /.test(read(`/proc/${read(note)}/stat`))) await new Promise(setImmediate)
       const descriptors = `/proc/${read(note)}/fd`
       const open = readdirSync(descriptors).map((fd) => `${fd} ${readlinkSync(join(descriptors, fd))}`)
-      // No process accepts this connection, so it waits in the queue of the socket.
+      // No process accepts this connection, so the connection waits in the queue of the socket.
       const connection = createConnection(socket)
       await once(connection, 'connect')
       connection.destroy()
@@ -214,7 +215,7 @@ suite('commands that a permanent launcher process starts (`serveCommands`)', () 
     await assert.rejects(runCommand(['sleep', '1000'], { timeoutMs: 1000 }), /took longer than 1000 ms/)
   })
 
-  test('of 400 concurrent commands, the launcher runs some at a time, and all of them finish', async () => {
+  test('of 400 concurrent commands, the launcher runs a few at a time, and all 400 finish', async () => {
     const asked = Array.from({ length: 400 }, (_, index) => runCommand(['echo', String(index)]))
     assert.deepEqual(
       await Promise.all(asked),
@@ -222,7 +223,7 @@ suite('commands that a permanent launcher process starts (`serveCommands`)', () 
     )
   })
 
-  test('if the launcher process is killed, its commands fail, and the next command starts another launcher', async () => {
+  test('if the launcher process is killed, its commands fail, and the next command starts a new launcher', async () => {
     const steps = runSteps(builtLauncher(), [step.exec(['sleep', '1000'])])
     const told = assert.rejects(steps, LaunchFailed)
     const pid = serverPid()

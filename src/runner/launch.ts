@@ -12,9 +12,9 @@ export const step = {
   deleteSubvolume: (path: string): Step => ['delete-subvolume', path],
   /** Copies a subvolume as it is now. Fails if something with the name `to` exists. */
   snapshot: (from: string, to: string): Step => ['snapshot', from, to],
-  /** Removes a directory and everything below it. No other process may be able to reach that directory. */
+  /** Removes a directory and everything below it. Only this process may be able to reach the directory. */
   removeTree: (path: string): Step => ['remove-tree', path],
-  /** Removes a file below a directory that a sandbox may have filled. Follows no symbolic link there. */
+  /** Removes a file below a directory that a sandbox may have filled. Follows no symbolic link in that directory. */
   forgetFile: (directory: string, path: string): Step => ['forget-file', directory, path],
   /**
    * Removes from a directory what its sandbox could not have made:
@@ -31,16 +31,16 @@ export const step = {
   sync: (path: string): Step => ['sync', path],
   /** Creates a directory if it does not exist. Sets its owner and mode in any case. */
   directory: (path: string, owner: number, mode: number): Step => ['directory', path, String(owner), mode.toString(8)],
-  /** Writes a file with this text and owner and with mode 0644. Replaces whatever has this path. */
+  /** Writes a file with this text and owner and with mode 0644. Replaces any file that has this path. */
   file: (path: string, owner: number, text: string): Step => ['file', path, String(owner), text],
   /** Writes a file if it does not exist or is empty. */
   newFile: (path: string, owner: number, text: string): Step => ['new-file', path, String(owner), text],
-  /** Makes a unix socket and listens on it. Root and this group may connect. */
+  /** Makes a unix socket and listens on it. Root and the group `gid` may connect. */
   listen: (path: string, gid: number): Step => ['listen', path, String(gid)],
   privateMounts: (): Step => ['private'],
   /** Mounts the /sys that belongs to a network namespace. */
   sysfs: (netnsPath: string, path: string): Step => ['sysfs', netnsPath, path],
-  /** Makes a time namespace for all programs that later steps start. */
+  /** Makes a time namespace for all programs that the launcher starts in later steps. */
   ownTime: (): Step => ['own-time'],
   hide: (path: string): Step => ['hide', path],
   overlay: (options: string, path: string): Step => ['overlay', options, path],
@@ -64,12 +64,12 @@ export const step = {
   /** Fails if `path` below `root` is a file or a symbolic link, or leads through a symbolic link. `path` need not exist. */
   mountPoint: (root: string, path: string): Step => ['mount-point', root, path],
   /**
-   * Sets the size of a sandbox's /dev/shm. `pid`: its first process. Must be the last step, because it enters the sandbox's mount
-   * namespace.
+   * Sets the size of a sandbox's /dev/shm. `pid`: the sandbox's first process. Must be the last step, because the launcher enters
+   * the sandbox's mount namespace.
    */
   sharedMemory: (pid: number, bytes: number): Step => ['shm', String(pid), String(bytes)],
   readOnly: (path: string): Step => ['read-only', path],
-  /** Replaces the launcher by another program. Must be the last step. */
+  /** Replaces the launcher by the program `argv`. Must be the last step. */
   exec: (argv: readonly string[]): Step => ['exec', ...argv],
 }
 
@@ -82,13 +82,13 @@ const timeoutMs = 60_000
 
 /**
  * Starts one launcher process (native/serve.c), which starts every command of this process. `ownCgroup`: path of the runner's
- * cgroup.procs. Each start of a sandbox moves a process into another cgroup. A move is fast only shortly after another move. So
- * around a start, a helper process repeatedly moves itself into its own cgroup.
+ * cgroup.procs. Each start of a sandbox moves a process into the sandbox's cgroup. Such a move is fast only shortly after an
+ * earlier move of any process. Around a start, a helper process therefore moves itself into its own cgroup repeatedly.
  */
 export const serveCommands = (launcher: string, ownCgroup: string | undefined): Disposable =>
   haveCommandsStartedBy([launcher, 'serve', ...(ownCgroup === undefined ? [] : [ownCgroup])])
 
-/** Announces that a sandbox will be started, so that the launcher prepares for it while this process does other work. */
+/** Announces that a sandbox will be started, so that the launcher prepares the start while this process does other work. */
 export const expectStart = (): void => expectMove()
 
 export const runSteps = async (launcher: string, steps: readonly Step[]): Promise<void> => {

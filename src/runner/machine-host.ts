@@ -44,14 +44,12 @@ export const openHost = async (parts: HostParts): Promise<Host> => {
   return new MachineHost(parts.instance, machine, await adoptSandboxes(machine))
 }
 
-/**
- * Pause in milliseconds between retries. A retry removes archives of destroyed sandboxes if the object store failed at the destroy.
- */
+/** Pause in milliseconds between attempts to remove archives of destroyed sandboxes, if the object store failed at the destroy. */
 const owedEveryMs = 10 * 60_000
 
 /**
- * A destroy waits this long, in milliseconds, for the sandbox's running verb. Then the destroy interrupts the verb. A measurement
- * of kernel memory waits this long for the verb, and then omits the sandbox.
+ * A destroy waits this long, in milliseconds, for the sandbox's running verb. After that time, the destroy interrupts the verb. A
+ * measurement of kernel memory waits this long for the verb, and then omits the sandbox.
  */
 const patienceMs = 1000
 
@@ -60,12 +58,15 @@ class MachineHost implements Host {
   readonly capabilities: RunnerCapabilities
   readonly #machine: Machine
   readonly #held: Map<string, Adopted>
-  /** Base image of each running sandbox, by sandbox id. Read from the disk when first needed. */
+  /** Base image of each running sandbox, by sandbox id. An entry is read from the disk when first needed. */
   readonly #images = new Map<string, string>()
   readonly #verbs = new VerbQueue()
   readonly #listeners: ((sandboxId: string, cause: Cause) => void)[] = []
   readonly #lookouts: Lookouts
-  /** Sandboxes that the runner has killed because they harmed the host. The cause is reported when their end is noticed. */
+  /**
+   * Sandboxes that the runner has killed because they harmed the host. The cause is reported when the runner notices the sandbox's
+   * end.
+   */
   readonly #guilty = new Map<string, Cause>()
   #onMishap: (sandboxId: string, cause: Cause) => boolean = () => false
   readonly #watchers = new Set<(sandboxId: string) => void>()
@@ -112,8 +113,8 @@ class MachineHost implements Host {
   copyParent(assignment: Assignment) {
     const { sandboxId, forkOf } = assignment
     checkSandboxId(sandboxId)
-    // During the copy, no verb of the fork or the parent runs. The copy is queued with the fork's verbs here, and with the parent's
-    // in `#forkDisk`.
+    // During the copy, no verb of the fork or the parent runs. The copy is queued among the fork's verbs here, and among the
+    // parent's verbs in `#forkDisk`.
     return this.#verbs.run(sandboxId, async () => {
       if (forkOf !== undefined) await this.#forkDisk(assignment, forkOf)
     })
@@ -132,7 +133,7 @@ class MachineHost implements Host {
       }
       expectStart()
       try {
-        // If the sandbox has just ended by itself, or its start has failed, remove what is left of it on this host.
+        // If the sandbox has just ended by itself, or its last start has failed, remove what is left of the sandbox on this host.
         this.#notRunning(sandboxId)
         if (running || spec?.status === 'error') await clearSandbox(this.#machine, sandboxId, running?.slot)
         if (spec?.status === 'archived') await this.#machine.pool.remove(sandboxId)
@@ -357,7 +358,7 @@ class MachineHost implements Host {
       })
       return
     }
-    // No process of this sandbox runs. If its last start failed, remove what that start has left on the host.
+    // No process of this sandbox runs. If the sandbox's last start failed, remove what that start has left on the host.
     if (spec.status === 'error') await clearSandbox(this.#machine, sandboxId, undefined)
     await this.#rest(assignment, spec)
   }
@@ -370,7 +371,7 @@ class MachineHost implements Host {
     await this.#write(sandboxId, { assignment, status: 'stopped', ...(cause ? { cause } : {}) })
   }
 
-  /** Records that the disk could not be restored from its archive. The archive is unchanged, so the sandbox is still archived. */
+  /** Records that the disk could not be restored from its archive. The archive is unchanged, so the sandbox stays archived. */
   async #stillArchived(assignment: Assignment, before: Spec | undefined, error: RestoreFailed) {
     const { sandboxId } = assignment
     this.#machine.log.warn({ err: error, sandboxId }, 'could not be restored')
@@ -384,7 +385,7 @@ class MachineHost implements Host {
     })
   }
 
-  /** Writes the spec of a sandbox that does not run to the journal. */
+  /** Writes to the journal the spec of a sandbox that does not run. */
   async #write(sandboxId: string, spec: Spec) {
     await this.#machine.journal.writeSpec(sandboxId, spec)
     this.#hold(sandboxId, { spec })
@@ -428,7 +429,10 @@ class MachineHost implements Host {
     this.#killAll(sandboxId)
   }
 
-  /** Freezes a sandbox until `release` aborts; its verbs wait. Returns false if a running verb takes longer than `patienceMs`. */
+  /**
+   * Freezes a sandbox until `release` aborts. Verbs for the sandbox wait until then. Returns false if a running verb takes longer
+   * than `patienceMs`.
+   */
   #holdStill(sandboxId: string, release: AbortSignal): Promise<boolean> {
     return new Promise((resolve) => {
       const late = AbortSignal.any([release, AbortSignal.timeout(patienceMs)])
@@ -478,8 +482,8 @@ class MachineHost implements Host {
   }
 
   /**
-   * If the sandbox has ended by itself and must stay stopped, writes the journal and returns true. False for a warm sandbox, which
-   * is started again.
+   * If the sandbox has ended by itself and must stay stopped, writes the journal and returns true. Returns false for a warm
+   * sandbox, which is started again.
    */
   async #hasEnded(assignment: Assignment): Promise<boolean> {
     const { sandboxId, isRunning } = assignment
@@ -514,6 +518,8 @@ class MachineHost implements Host {
   }
 }
 
-/** Returns the archive that control names, or else the one in the journal, because the report about it may be lost. */
+/**
+ * Returns the archive that control names, or else the archive in the journal, because the report about that archive may be lost.
+ */
 const archiveOf = ({ archive }: Assignment, spec: Spec | undefined): ArchiveRef | undefined =>
   archive?.sha256 !== undefined || spec?.status !== 'archived' ? archive : spec.archive

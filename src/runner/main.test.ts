@@ -8,7 +8,7 @@ import { suite, test } from 'node:test'
 const program = join(import.meta.dirname, '../../bin/runner.ts')
 
 suite('the runner’s program', () => {
-  test('a runner that cannot start reports the reason to its log and to its parent, and exits with code 1', async () => {
+  test('a runner that cannot start writes the reason to its log, tells its parent process, and exits with 1', async () => {
     const env = { PATH: process.env['PATH'], NODE_COMPILE_CACHE: process.env['NODE_COMPILE_CACHE'] }
     const child = fork(program, { env, stdio: ['ignore', 'ignore', 'pipe', 'ipc'] })
     let said = ''

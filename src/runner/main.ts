@@ -1,5 +1,5 @@
-// Starts the runner. It first adopts the sandboxes on this host, so that they can be reached immediately. Then it connects to
-// control, and makes the default image.
+// Starts the runner. First adopts the sandboxes on this host, so that they can be reached immediately. Then connects to control,
+// and makes the default image.
 import { mkdir } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
 import { credentialFor } from '#src/kit/credential.ts'
@@ -51,7 +51,7 @@ const secretsEveryMs = 60_000
 type Runner = {
   /** Resolves when the default image is on this host and was reported to control. */
   ready: Promise<void>
-  /** Resolves if this runner must end and must not be started again, with the reason. */
+  /** Resolves with the reason if this runner must end and must not be started again. */
   barred: Promise<string>
   /** Closes the runner. Every sandbox keeps running. */
   close: () => Promise<void>
@@ -60,7 +60,7 @@ type Runner = {
 /** Callbacks into the program that has started the runner. */
 type RunnerListener = {
   onProgress: (progress: Progress) => void
-  /** Called when control has refused the runner's key for a while, and when it accepts the key again. */
+  /** Called when control has refused the runner's key for a while, and when control accepts the key again. */
   onRefused: (isRefused: boolean) => void
 }
 

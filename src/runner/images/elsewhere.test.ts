@@ -23,7 +23,7 @@ const places = { public: '203.0.113.5', lan: '192.168.77.7', metadata: '169.254.
 
 if (!isPrivateHost) {
   test(
-    'image downloads reach only addresses that Alcove allows (tested in a network namespace without Internet)',
+    'image downloads reach only addresses that Alcove allows (runs in a network namespace of its own)',
     { skip: needsRoot },
     () => runOnPrivateHost(import.meta.filename),
   )

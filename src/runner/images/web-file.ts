@@ -88,7 +88,7 @@ export const fetchWebFile = async (
   return opened(join(directory, 'file'), checksum)
 }
 
-/** Opens, as root, the file that curl has written. Throws if that file has a wrong checksum or is a link. */
+/** Opens, as root, the file that curl has written. Anything but a regular file counts as empty. Throws if the checksum is wrong. */
 const opened = async (path: string, checksum: string | undefined): Promise<WebFile> => {
   // If the server's answer is empty, curl writes no file. An empty file is used instead.
   const flags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK

@@ -11,7 +11,7 @@ kmalloc-1k         30  40   1024   16    4 : tunables    0    0    0 : slabdata 
 kmalloc-rnd-07-64  50  60     64   64    1 : tunables    0    0    0 : slabdata      1      1      0
 `
 
-suite('slab caches of the kernel that are charged to no sandbox', () => {
+suite('slab caches of the kernel that count towards no sandbox’s memory limit', () => {
   test('`parseUnchargedSlabs` returns the kmalloc caches that no cgroup is charged for, with their bytes', () => {
     const expected = [
       ['kmalloc-1k', 30 * 1024],
@@ -28,7 +28,7 @@ suite('slab caches of the kernel that are charged to no sandbox', () => {
     for (const [name, bytes] of readUnchargedSlabs()) assert.ok(bytes >= 0, name)
   })
 
-  test('`findGrownSlabs` returns the fewest caches that explain at least half of the growth, or none', () => {
+  test('`findGrownSlabs` returns the caches that together explain at least half of the growth, or none', () => {
     const before = new Map([
       ['a', 100],
       ['b', 100],

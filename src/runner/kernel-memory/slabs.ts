@@ -14,10 +14,13 @@ export const parseUnchargedSlabs = (slabinfo: string): Map<string, number> => {
 
 export const readUnchargedSlabs = (): Map<string, number> => parseUnchargedSlabs(readFileSync('/proc/slabinfo', 'utf8'))
 
-/** Each measured cache has at least this fraction of the growth of uncharged memory. Other caches would distort the result. */
+/**
+ * Only slab caches with more than this fraction of the growth of uncharged memory are measured. Other caches would distort the
+ * result.
+ */
 const leastPart = 1 / 8
 
-/** Returns the caches that together have grown by at least half of `expectedBytes`. Empty if there are none. */
+/** Returns slab caches that together have grown by at least half of `expectedBytes`. Empty if no caches have grown that much. */
 export const findGrownSlabs = (
   before: ReadonlyMap<string, number>,
   after: ReadonlyMap<string, number>,

@@ -1,4 +1,4 @@
-// Reads how much memory a sandbox's sockets use outside of every limit. These are netlink sockets with unread messages, TCP
+// Reads how much memory a sandbox's sockets use outside of every limit. Such memory has netlink sockets with unread messages, TCP
 // connections that were not accepted, and unsent datagrams (`MSG_MORE`).
 import { open, readFile } from 'node:fs/promises'
 
@@ -7,12 +7,15 @@ export type FullSockets = 'netlink sockets' | 'unaccepted connections' | 'unsent
 /** Maximum number of bytes that a sandbox's sockets may use outside of every limit. Ordinary programs need far less. */
 export const mostSocketBytes = 64 * 1024 ** 2
 
-/** Kernel memory of an unaccepted connection, in bytes: a socket and a connection request. No control group is charged for it. */
+/**
+ * Kernel memory of an unaccepted connection, in bytes: a socket and a connection request. No control group is charged for this
+ * memory.
+ */
 const connectionBytes = 3 * 1024
 
 /**
- * If a sandbox has so few TCP and UDP sockets, their long tables are not read. These sockets cannot exceed `mostSocketBytes`.
- * At most about 8 of the 16 are unaccepted connections. Each of these connections takes at most 8 MiB: twice `net.core.rmem_max`.
+ * A sandbox with at most this many TCP and UDP sockets cannot exceed `mostSocketBytes`, so the long tables of its sockets are not
+ * read. At most about half of these sockets are unaccepted connections, each with at most 8 MiB (twice `net.core.rmem_max`).
  */
 const fewSockets = 16
 
@@ -46,8 +49,8 @@ const parseQueues = (line: string): Queues | undefined => {
 }
 
 /**
- * Returns the bytes of a TCP connection that no process has accepted, which no control group is charged for. Its inode is 0, and
- * its state is 01 (established) or 08 (closed by the other side). Returns 0 for other lines of the table.
+ * Returns the bytes of a TCP connection that no process has accepted. These bytes are charged to no control group. Such a
+ * connection has the inode 0, and the state 01 (established) or 08 (closed by the peer). Returns 0 for other lines of the table.
  */
 export const parseUnacceptedBytes = (line: string): number => {
   const socket = parseQueues(line)
@@ -55,7 +58,7 @@ export const parseUnacceptedBytes = (line: string): number => {
   return connectionBytes + socket.sent + socket.received
 }
 
-/** Returns how many bytes a UDP socket has not sent yet. Received bytes do not count, because the sandbox is charged for them. */
+/** Returns how many bytes a UDP socket has not sent yet. Received bytes do not count, because they are charged to the sandbox. */
 export const parseUnsentBytes = (line: string): number => parseQueues(line)?.sent ?? 0
 
 /** Adds up the bytes of all lines of a file. Stops when the sum exceeds `most`, because the file may be long. */
@@ -77,8 +80,8 @@ const ofIPv6 = async <T>(read: Promise<T>, none: T): Promise<T> =>
   })
 
 /**
- * Returns which kind of socket takes more than `most` bytes in a sandbox. `pid`: its first process. Throws if the sandbox has
- * ended.
+ * Returns which kind of socket takes more than `most` bytes in a sandbox. `pid`: the sandbox's first process. Throws if the sandbox
+ * has ended.
  */
 export const findFullSockets = async (pid: number, most = mostSocketBytes): Promise<FullSockets | undefined> => {
   const table = (name: string) => `/proc/${pid}/net/${name}`

@@ -14,8 +14,8 @@ const chance = () => {
 }
 
 /**
- * Makes a fake host. `rates`: MiB per second that each running sandbox leaks. The host adds `host` MiB per second. Each sandbox
- * uses `comesAndGoes` MiB more while it is not frozen. Each measurement is wrong by at most `noise` MiB.
+ * Makes a fake host. `rates`: MiB per second that each running sandbox leaks. `host`: MiB per second by which the host's own memory
+ * grows. Each sandbox uses `comesAndGoes` MiB more while it is not frozen. Each measurement is wrong by at most `noise` MiB.
  */
 const hostWith = (rates: Record<string, number>, { host = 0, comesAndGoes = 0, noise = 0.1, canHold = true } = {}) => {
   const held = new Set<string>()
@@ -66,7 +66,7 @@ suite('the trial that finds a sandbox whose kernel memory grows slowly', () => {
     assert.equal((await hostWith({ ...innocents(3), attacker: 0.5 }).findIn(60)).grower, 'attacker')
   })
 
-  test('if two sandboxes make kernel memory grow, one `Trial` finds one, the next `Trial` finds the other', async () => {
+  test('if two sandboxes make kernel memory grow, one `Trial` finds the first, the next `Trial` the second', async () => {
     const { grower } = await hostWith({ ...innocents(6), one: 1, two: 1 }).findIn(60)
     assert.match(String(grower), /^(one|two)$/)
     const other = grower === 'one' ? 'two' : 'one'

@@ -1,8 +1,9 @@
-// Finds the sandbox that makes uncharged memory grow, if it grows too slowly for experiment.ts. Makes many short measurements
-// ("bouts") over several minutes. Sandboxes that may be the cause are called suspects.
+// Finds the sandbox that makes uncharged memory grow, if this memory grows too slowly for experiment.ts. Makes many short
+// measurements ("bouts") over several minutes. Sandboxes that may be the cause are called suspects.
 //
-// In a bout all suspects are frozen; then one group of them runs for a moment, and then another group. Only growth that remains
-// after all are frozen again counts, because busy programs allocate and free memory all the time. The bouts answer three questions:
+// In a bout all suspects are frozen; then one group of suspects runs for a moment, and then a second group. Only growth that
+// remains after a group is frozen again counts, because busy programs allocate and free memory all the time. The bouts answer three
+// questions:
 //
 // 1. Does memory grow more while all suspects run than while none runs? If not, no sandbox is the cause.
 // 2. In each bout the suspects are split into two random halves. Which suspect is most often in the half that grows more?
@@ -22,10 +23,14 @@ const mostHeld = 64
 /** Least standard error, in bytes. A few results may be nearly equal by chance, and the computed error is then too small. */
 const leastError = 32 * 1024
 /**
- * If memory has grown as fast with frozen sandboxes as with running ones in this many measurements, no sandbox counts as the cause.
+ * If memory has grown as fast with frozen suspects as with running suspects in this many measurements, no sandbox counts as the
+ * cause.
  */
 const boutsForAll = 12
-/** Maximum number of measurements in which one suspect runs alone. Without a proof by then, all results about it are dropped. */
+/**
+ * Maximum number of measurements in which one suspect runs alone. Without a proof by then, all results about this suspect are
+ * dropped.
+ */
 const boutsAlone = 30
 /** A sandbox counts as the cause only if at least this part of the growth of uncharged memory comes from it. */
 const leastShare = 1 / 3
@@ -35,7 +40,10 @@ const leastShare = 1 / 3
  */
 const mostTimesExpected = 8
 
-/** Results of comparisons: the growth of memory in bytes while one group of sandboxes runs, minus the growth while another runs. */
+/**
+ * Results of comparisons: the growth of memory in bytes while one group of sandboxes runs, minus the growth while a second group
+ * runs.
+ */
 class Differences {
   count = 0
   #sum = 0
@@ -76,7 +84,7 @@ export class Trial {
 
   /**
    * Returns how certain a measured difference is: its mean, divided by the standard error of that mean. A single sandbox has too
-   * few measurements for this error, so it is computed from those of all sandboxes.
+   * few measurements for this error, so the error is computed from the measurements of all sandboxes.
    */
   #certaintyOf(differences: Differences): number {
     const { count, mean, scatter } = differences
@@ -87,7 +95,7 @@ export class Trial {
     return mean / Math.sqrt(Math.max(leastError ** 2, common, scatter / (count - 1)) / count)
   }
 
-  /** The sandbox that makes memory grow. Undefined until that is proven. */
+  /** The sandbox that makes memory grow. Undefined until a sandbox is proven to be the cause. */
   get grower(): string | undefined {
     const isGuilty = (one: Differences) =>
       one.count >= 5 && one.mean >= this.#expected * leastShare && this.#certaintyOf(one) >= 6
@@ -120,7 +128,7 @@ export class Trial {
     })
   }
 
-  /** Returns the suspect that most likely makes memory grow. Undefined while there are too few measurements to tell. */
+  /** Returns the suspect that most likely makes memory grow. Undefined while there are too few measurements. */
   #leader(suspects: readonly string[]): string | undefined {
     if (suspects.length === 1) return suspects[0]
     const leastCount = Math.ceil(Math.log2(suspects.length)) + 2
@@ -162,7 +170,7 @@ export class Trial {
   ): Promise<void> {
     const { holdStill, uncharged, delay, runMs, random = Math.random } = this.#parts
     const holds = new Map<string, AbortController>()
-    /** Freezes these sandboxes. Returns those that could be frozen. */
+    /** Freezes these sandboxes. Returns the sandboxes that could be frozen. */
     const hold = async (sandboxIds: readonly string[]): Promise<string[]> => {
       const areStill = sandboxIds.map(async (sandboxId) => {
         const release = new AbortController()
@@ -173,8 +181,8 @@ export class Trial {
       return sandboxIds.filter((_, index) => answers[index])
     }
     /**
-     * Lets these sandboxes run for a while and freezes them again. Returns how much memory they kept. Undefined if one could not be
-     * frozen.
+     * Lets these frozen sandboxes run for `runMs` and freezes them again. Returns how much memory they kept. Undefined if a sandbox
+     * could not be frozen.
      */
     const kept = async (sandboxIds: readonly string[]): Promise<number | undefined> => {
       const before = uncharged()

@@ -1,8 +1,8 @@
 // Finds a sandbox that fills uncharged memory. The caller ends that sandbox before the host runs out of memory.
 //
 // Twice a second two small files of the host are read. Sandboxes are examined only while uncharged memory grows. First the memory
-// of their sockets is read, which is exact (sockets.ts). Then an experiment is made (experiment.ts). If neither finds the sandbox,
-// an inquiry measures for minutes (inquiry.ts). A sandbox is ended only if one of the three has found it.
+// of their sockets is read, which is exact (sockets.ts). Then sandboxes are frozen for a moment (experiment.ts). If neither finds
+// the sandbox, an inquiry measures for minutes (inquiry.ts). A sandbox is ended only if one of these three ways has found it.
 // docs/reference/kernel-memory.md describes other kinds of kernel memory and their limits.
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from '#src/kit/log.ts'
@@ -35,8 +35,8 @@ const standardBounds = {
 }
 
 /**
- * Pause in milliseconds between two measurements of an inquiry on a host that is short of memory. It is long enough for growth to
- * be measured.
+ * Pause in milliseconds between two measurements of an inquiry on a host that is short of memory. The pause is long enough for
+ * growth to be measured.
  */
 const shortPauseMs = 2000
 
@@ -47,7 +47,7 @@ export type Evidence = FullSockets | 'growth'
 
 export type KernelMemoryWatchParts = Pick<ExperimentParts, 'holdStill'> & {
   layout: CgroupLayout
-  /** Called with a sandbox that uses too much uncharged memory, and again at each check that finds it again. */
+  /** Called with a sandbox that uses too much uncharged memory. Called again at each later check that finds the same sandbox. */
   onTooMuch: (sandboxId: string, evidence: Evidence) => void
   log: Logger
   bounds?: Partial<typeof standardBounds>
@@ -62,8 +62,8 @@ export class KernelMemoryWatch {
   readonly #ledger = new Ledger()
   readonly #stop: () => void
   /**
-   * The lowest number of bytes of uncharged memory since the last search (`#find`) that found no sandbox. Growth is measured from
-   * this number.
+   * Growth of uncharged memory is measured from this number of bytes: the lowest since the last search (`#find`) that found no
+   * sandbox.
    */
   #base = Number.POSITIVE_INFINITY
   #baseAt = performance.now()
@@ -156,8 +156,8 @@ export class KernelMemoryWatch {
   }
 
   /**
-   * Returns the uncharged memory without data in sockets. Data in the gate's sockets is no danger: it waits for slow clients. Data
-   * in sandboxes' sockets is limited, or the method `#findFullSockets` checks it.
+   * Returns the uncharged memory without data in sockets. Data in the gate's sockets is no danger: this data waits for slow
+   * clients. Data in sandboxes' sockets is limited, or the method `#findFullSockets` checks it.
    */
   #ownUncharged() {
     return this.#uncharged() - socketBytes()
@@ -177,10 +177,10 @@ export class KernelMemoryWatch {
     this.#looksSinceNote = 0
   }
 
-  /** Looks for the sandbox that makes uncharged memory grow. Returns whether one was found and reported. */
+  /** Looks for the sandbox that makes uncharged memory grow. Returns whether a sandbox was found and reported. */
   async #find(grown: number): Promise<boolean> {
     if (await this.#findFullSockets()) return true
-    // Only sandboxes for which the kernel has spent CPU time while memory grew are suspects: the kernel has allocated nothing for
+    // Only sandboxes for which the kernel has spent CPU time while memory grew are suspects: the kernel has allocated no memory for
     // the others.
     const suspects = this.#ledger.suspects()
     const grower = await findGrower(

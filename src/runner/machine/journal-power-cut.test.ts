@@ -1,5 +1,5 @@
-// Tests that the journal stays readable if the power is cut during a write. strace shows which files are synced. It needs root, so
-// the suite is skipped without root.
+// Tests that the journal stays readable if the power is cut during a write. strace shows which files are synced. strace needs root,
+// so the suite is skipped without root.
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { needsRoot } from '#test/needs-root.ts'

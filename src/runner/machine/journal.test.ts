@@ -17,7 +17,7 @@ suite('the runner’s journal', () => {
   const spec = { assignment: { sandboxId: 'a' }, status: 'started' } as Spec
   const run = { bootId: 'b', slot: 's' }
 
-  test('`read` returns a sandbox’s journal as it was written last, and no unfinished file is left', async () => {
+  test('`read` returns a sandbox’s journal entry as it was written last, and no unfinished file is left', async () => {
     await journal.writeSpec('a', { ...spec, status: 'stopped' })
     await journal.rewriteSpec('a', spec)
     await journal.writeRun('a', run)
@@ -25,7 +25,7 @@ suite('the runner’s journal', () => {
     assert.deepEqual(readdirSync(join(directory, 'a')).sort(), ['run.json', 'spec.json'])
   })
 
-  test('writes wait for an earlier `rewriteSpecLate`; if `rewriteSpecLate` fails, a callback gets the error', async () => {
+  test('later writes wait for `rewriteSpecLate`; if `rewriteSpecLate` fails, its callback gets the error', async () => {
     await journal.writeSpec('late', spec)
     for (const errorReason of ['1', '2']) journal.rewriteSpecLate('late', { ...spec, errorReason }, assert.ifError)
     await journal.rewriteSpec('late', { ...spec, errorReason: '3' })
@@ -41,7 +41,7 @@ suite('the runner’s journal', () => {
     assert.equal(((await failed.promise) as NodeJS.ErrnoException).code, 'ENOENT')
   })
 
-  test('after 20 concurrent writes of a journal entry, the journal contains one of them completely', async () => {
+  test('after 20 concurrent writes of a sandbox’s `run.json`, the file has the complete text of one write', async () => {
     await Promise.all(Array.from({ length: 20 }, (_, pid) => journal.writeRun('a', { ...run, pid })))
     const read = await journal.read('a')
     assert.ok(read?.run?.pid !== undefined)

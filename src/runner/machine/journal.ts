@@ -1,9 +1,9 @@
-// The journal: files that record what this host should have of each sandbox, so that the next runner can finish or undo what this
-// runner has begun.
+// The journal: files that record what this host should have of each sandbox. From these files, the next runner can finish or undo
+// what this runner has begun.
 //
 // `spec.json` must survive a power cut, so it is on the disk before the sandbox is reported. `run.json` is valid only until the
-// machine restarts. It is replaced atomically, without waiting for the disk. A directory without a readable `spec.json` belongs to
-// a sandbox that was never reported.
+// machine restarts, so it is replaced atomically, but without waiting for the disk. A directory without a readable `spec.json`
+// belongs to a sandbox that was never reported.
 import { mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { syncPath } from '#src/kit/sync-path.ts'
@@ -13,18 +13,18 @@ import type { Assignment, Cause } from '#src/wire/runner-link.ts'
 
 export type Spec = {
   assignment: Assignment
-  /** Status of the sandbox when the spec was written. It stays `started` if the sandbox ends while no runner runs. */
+  /** Status of the sandbox when the spec was written. The status stays `started` if the sandbox ends while no runner runs. */
   status: 'started' | 'stopped' | 'archived' | 'error'
   errorReason?: string
   cause?: Cause
-  /** The archive that holds the sandbox's disk. If it is set, the runner removes the disk from this host. */
+  /** The archive that holds the sandbox's disk. If an archive is recorded, the runner removes the disk from this host. */
   archive?: Archive
-  /** The newest save of the sandbox's disk. Absent if there is none or the disk may have changed since. */
+  /** The newest save of the sandbox's disk. Absent if there is no save, or if the disk may have changed since the save. */
   saved?: Archive
   /** The base image of the sandbox's disk. Only set if the disk was archived. */
   base?: string
   /**
-   * Why the runner refused a part of the assignment. If it refused new sizes, the sandbox keeps all of its sizes, but gets the
+   * Why the runner refused a part of the assignment. If new sizes were refused, the sandbox keeps all of its sizes, but gets all
    * other changes.
    */
   refused?: string
@@ -51,7 +51,10 @@ const gone = '.gone-'
 
 export class Journal {
   readonly #directory: string
-  /** Writes of `rewriteSpecLate` that are not on the disk yet, by sandbox id. Later writes of that sandbox's spec wait for them. */
+  /**
+   * Writes of `rewriteSpecLate` that are not on the disk yet, by sandbox id. Later writes of a sandbox's spec wait for the
+   * sandbox's earlier write.
+   */
   readonly #late = new Map<string, Promise<void>>()
 
   constructor(directory: string) {
@@ -62,7 +65,7 @@ export class Journal {
     return join(this.#directory, sandboxId)
   }
 
-  /** Lists every sandbox that has a directory, even if its files cannot be read. */
+  /** Lists every sandbox that has a directory in the journal, even if its files cannot be read. */
   async list(): Promise<string[]> {
     return (await readdir(this.#directory)).filter((name) => !name.startsWith(gone))
   }
@@ -74,7 +77,7 @@ export class Journal {
       .map((name) => name.slice(gone.length))
   }
 
-  /** Reads the entry of a sandbox. Undefined if there is none, or if its `spec.json` is missing or damaged. */
+  /** Reads the entry of a sandbox. Undefined if its `spec.json` is missing or damaged. */
   async read(sandboxId: string): Promise<Entry | undefined> {
     const directory = this.directoryOf(sandboxId)
     const spec = await readJson<Spec>(join(directory, specName))
@@ -87,7 +90,7 @@ export class Journal {
     return directory
   }
 
-  /** Writes the spec. Resolves when it is on the disk. */
+  /** Writes the spec. Resolves when the spec is on the disk. */
   async writeSpec(sandboxId: string, spec: Spec): Promise<void> {
     await this.#late.get(sandboxId)
     const directory = await this.makeDirectory(sandboxId)
@@ -95,15 +98,15 @@ export class Journal {
     await Promise.all([syncPath(directory), syncPath(this.#directory)])
   }
 
-  /** Replaces the spec. After a power cut, either the old or the new spec is on the disk, and it is complete. */
+  /** Replaces the spec. After a power cut, either the old or the new spec is on the disk, completely. */
   async rewriteSpec(sandboxId: string, spec: Spec): Promise<void> {
     await this.#late.get(sandboxId)
     await replace(join(this.directoryOf(sandboxId), specName), spec, true)
   }
 
   /**
-   * Begins to replace the spec, and returns before it is on the disk. If the write is lost, control sends the assignment again. If
-   * it fails, the old spec stays and `onFailed` is called.
+   * Begins to replace the spec, and returns before the new spec is on the disk. If a power cut loses the write, control sends the
+   * assignment again. If the write fails, the old spec stays and `onFailed` is called.
    */
   rewriteSpecLate(sandboxId: string, spec: Spec, onFailed: (error: unknown) => void): void {
     const writing = this.rewriteSpec(sandboxId, spec)
@@ -120,8 +123,8 @@ export class Journal {
   }
 
   /**
-   * Writes `run.json` into the sandbox's directory, which must exist. Without `spec.json` in it, the sandbox does not exist for
-   * the next runner.
+   * Writes `run.json` into the sandbox's directory, which must exist. If the directory has no `spec.json`, the sandbox does not
+   * exist for the next runner.
    */
   async writeRun(sandboxId: string, run: Run): Promise<void> {
     await replace(join(this.directoryOf(sandboxId), runName), run, false)

@@ -1,4 +1,4 @@
-// The parts of this host that every verb uses. All are opened once, when the runner starts.
+// The parts of this host that every verb uses. Each part is opened once, when the runner starts.
 import type { Logger } from '#src/kit/log.ts'
 import type { ObjectStore } from '#src/runner/archive/store.ts'
 import { type Cgroup, cgroupAt } from '#src/runner/cgroup/cgroup.ts'
@@ -24,25 +24,22 @@ export type AgentLink = Pick<Agent, 'info' | 'shutdown' | 'exec' | 'files'> & { 
 
 export type Images = {
   /**
-   * Returns the directory with an image's unpacked files. Their owners are shifted: the user id in the sandbox plus `uidBase`
-   * (oci/ids.ts).
+   * Returns the directory with an image's unpacked files. The owners of these files are shifted: the user id in the sandbox plus
+   * `uidBase` (oci/ids.ts).
    */
   rootfsOf(image: string): string | undefined
   /** Returns the base image for a new disk: `image` itself or, for the default image, its newest version. */
   newest?(image: string): string
   /** Returns the part of an image's configuration that applies to its sandboxes. */
   configOf?(image: string): ImageConfig | undefined
-  /** Returns the user ids that the image needs in addition to those of every sandbox (oci/ids.ts). */
+  /** Returns the user ids that the image needs and that are too large for the usual user id map of a sandbox (oci/ids.ts). */
   largeIdsOf?(image: string): readonly number[]
   /**
    * Returns the identity of an image's files. A disk's archive names its base image by this identity. If other hosts may need the
    * files, puts them into the object store first.
    */
   identityOf?: ImageStore['identityOf']
-  /**
-   * Calls a function with the name of an image that has a base's files. If this host lacks the files, fetches them first from the
-   * object store.
-   */
+  /** Calls a function with the name of an image that has the base's files. If this host has no such image, fetches it first. */
   withBase?: ImageStore['withBase']
 }
 
@@ -50,8 +47,8 @@ export type Machine = {
   places: Places
   launcher: string
   /**
-   * Path of the runner's own copy of the agent's program. An upgrade replaces the original but not this copy, which running
-   * sandboxes use.
+   * Path of the runner's own copy of the agent's program. An upgrade replaces the original program, but not this copy, which
+   * running sandboxes use.
    */
   agentProgram: string
   agentAt: (socketPath: string) => AgentLink
@@ -61,8 +58,8 @@ export type Machine = {
   limitsSwap: boolean
   limitsSockets: boolean
   /**
-   * Chooses the processors on which each sandbox runs. Absent: this host cannot bind sandboxes to processors, so each sandbox
-   * sees all.
+   * Chooses the processors on which each sandbox runs. Absent: this host cannot bind sandboxes to processors, so each sandbox sees
+   * all processors.
    */
   cpus: CpuSpread | undefined
   /** Contents of the host's `/proc/cpuinfo`. */
@@ -81,7 +78,7 @@ export type Machine = {
   volumes: VolumeStore
   network: NetworkPool
   images: Images
-  /** IPv4 addresses of DNS resolvers, for `/etc/resolv.conf` of sandboxes. */
+  /** IPv4 addresses of the DNS resolvers that sandboxes have in `/etc/resolv.conf`. */
   resolvers: readonly string[]
   journal: Journal
   /** The object store with the disks of archived sandboxes. */
@@ -93,7 +90,7 @@ export type Machine = {
 export const cgroupOf = (machine: Machine, sandboxId: string): Cgroup =>
   cgroupAt(machine.cgroups, cgroupPathOf(machine.places, sandboxId))
 
-/** Thrown if a verb has failed and each retry would fail, too. The keeper then does not retry it. */
+/** Thrown if a verb has failed and each retry would fail, too. The keeper then does not retry the verb. */
 export class NotRecoverable extends Error {
   override readonly name = 'NotRecoverable'
 }
@@ -103,5 +100,5 @@ export class FaultInside extends Error {
   override readonly name = 'FaultInside'
 }
 
-/** Returns the sentence about an error that users see. The error itself, with its cause, is only logged. */
+/** Returns the sentence that users see about an error. The error itself, with its cause, is only logged. */
 export const reasonOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))

@@ -37,7 +37,7 @@ export type HostParts = {
   directory: string
   /** Path of the program that is built from `native/launch.c`. */
   launcher: string
-  /** Path of the agent's program, after it was built. */
+  /** Path of the built program of the agent. */
   agentProgram: string
   agentAt: (socketPath: string) => AgentLink
   network: NetworkPool
@@ -46,7 +46,7 @@ export type HostParts = {
   log: Logger
   /** DNS resolvers for sandboxes. Default: the host's resolvers, without those that a sandbox cannot reach. */
   resolvers?: readonly string[]
-  /** False: all sandboxes use the same range of user ids. This is necessary on kernels without idmapped mounts. */
+  /** False: all sandboxes use the same range of user ids. The value false is necessary on kernels without idmapped mounts. */
   mapsOwners?: boolean
   /** False: disks are plain directories, and no size limit is enforced. */
   useBtrfs?: boolean
@@ -162,7 +162,7 @@ export const capabilitiesOf = ({ pool, runtime, volumes }: Machine): RunnerCapab
   ...(volumes.driver === undefined ? {} : { volumes: volumes.driver }),
 })
 
-/** Makes root the owner of the host's /dev/null again. Old versions of the runner let crun give it to an unprivileged user. */
+/** Makes root the owner of the host's /dev/null again. Old versions of the runner let crun make an unprivileged user the owner. */
 const takeBackNull = async (): Promise<void> => {
   const { uid } = await stat('/dev/null')
   if (uid !== uidBase && uid !== users.resolver) return

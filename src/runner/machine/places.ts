@@ -1,4 +1,4 @@
-// Paths of one runner's files. Files that must survive a reboot are in the runner's directory, all others below /run.
+// Paths of one runner's files. Files that must survive a reboot are in the runner's directory, and all other files below /run.
 import { chmod, chown, mkdir, readdir, readFile, rename, rm, statfs, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { users } from '#src/kit/confined.ts'
@@ -22,8 +22,8 @@ export type Places = {
    */
   shown: string
   /**
-   * Where the launcher mounts a sandbox's file systems. All launches share these paths, because each has a mount namespace of its
-   * own.
+   * Where the launcher mounts a sandbox's file systems. All starts share these paths, because each launcher has a mount namespace
+   * of its own.
    */
   mountPoints: {
     image: string
@@ -71,8 +71,8 @@ export const makePlaces = async (places: Places): Promise<void> => {
   const { image, sudo, disk, rootfs, own, sys, runtime, volumes } = mountPoints
   for (const directory of [image, sudo, disk, rootfs, own, sys, shown]) await mkdir(directory, { recursive: true })
   for (let at = 0; at < mostVolumes; at++) await mkdir(volumePointOf(places, at), { recursive: true })
-  // The runtime enters these directories as root of the sandbox, which is an unprivileged user of the host. Everybody may
-  // therefore read them.
+  // The runtime enters these directories as root of the sandbox, which is an unprivileged user of the host. All users may therefore
+  // read these directories.
   for (const directory of [join(rootfs, '..'), rootfs, own, sys, shown, volumes]) await chmod(directory, 0o755)
   await writeFile(runtime, '', { flag: 'a' })
   await keepInMemory(shown)
@@ -80,7 +80,7 @@ export const makePlaces = async (places: Places): Promise<void> => {
 
 /**
  * Makes the directories of the agents' sockets. The gate may connect to the sockets but neither list nor change them. Moves sockets
- * of running sandboxes from the directory of earlier versions.
+ * of running sandboxes from the directory that earlier versions used.
  */
 const makeSockets = async ({ sockets, formerSockets }: Pick<Places, 'sockets' | 'formerSockets'>): Promise<void> => {
   await mkdir(allAgentSockets, { recursive: true, mode: 0o711 })
@@ -99,7 +99,7 @@ const makeSockets = async ({ sockets, formerSockets }: Pick<Places, 'sockets' | 
 /** The type that statfs(2) returns for a tmpfs. */
 const tmpfsMagic = 0x01021994
 
-/** Mounts a tmpfs at the directory if `/run` is on a disk, because its files are written often. */
+/** Mounts a tmpfs at the directory if `/run` is on a disk, because the files in the directory are written often. */
 const keepInMemory = async (directory: string): Promise<void> => {
   if ((await statfs(directory)).type === tmpfsMagic) return
   const options = 'mode=755,size=256m,nosuid,nodev,noexec'
@@ -122,7 +122,10 @@ export const socketOf = (places: Places, sandboxId: string) => join(places.socke
 
 export const shownOf = (places: Places, sandboxId: string) => join(places.shown, sandboxId)
 
-/** Returns where the launcher mounts volume number `at` of a sandbox. The runtime bind-mounts it into the sandbox. */
+/**
+ * Returns where the launcher mounts volume number `at` of a sandbox. The runtime bind-mounts the volume from this path into the
+ * sandbox.
+ */
 export const volumePointOf = ({ mountPoints }: Pick<Places, 'mountPoints'>, at: number) =>
   join(mountPoints.volumes, String(at))
 

@@ -1,11 +1,13 @@
-// Raises kernel limits that all sandboxes share. Some apply to the whole host, others to a user. The kernel counts all sandboxes as
-// one user: as root, who makes their user namespaces, or as the owner of their common range of ids (oci/ids.ts).
+// Raises kernel limits that all sandboxes share. Some limits apply to the whole host, others to each user. For limits of a user,
+// the kernel counts all sandboxes as one user: as root, who makes their user namespaces, or as the owner of their common range of
+// ids (oci/ids.ts).
 //
-// With the default of 128 inotify instances, one sandbox could take all of them from other sandboxes and from the host's services.
-// It could also take all open files and epoll watches. A few sandboxes together could take all process ids, threads and terminals.
+// With the default of 128 inotify instances, one sandbox could take all instances from other sandboxes and from the host's
+// services. It could also take all open files and epoll watches. A few sandboxes together could take all process ids, threads and
+// terminals.
 //
-// Raising these limits is safe. What they limit counts towards each sandbox's memory limit, and the processes and terminals of a
-// sandbox have limits of their own. For timers and message queues see native/launch.c.
+// Raising these limits is safe. What a sandbox gets by the higher limits counts towards its memory limit. Processes and terminals
+// have limits for each sandbox. For timers and message queues see native/launch.c.
 import { readFile, writeFile } from 'node:fs/promises'
 import { totalmem } from 'node:os'
 import type { Logger } from '#src/kit/log.ts'
@@ -18,8 +20,8 @@ const wanted = {
   '/proc/sys/fs/epoll/max_user_watches': 1_000_000_000,
   '/proc/sys/fs/pipe-user-pages-soft': 16_777_216,
   '/proc/sys/net/ipv4/tcp_max_orphans': 16_777_216,
-  // The host and all sandboxes share one neighbour (ARP) table. Interfaces that older versions of the runner made could fill the
-  // default of 1024 entries. The host could then not reach its gateway.
+  // The host and all sandboxes share one neighbour (ARP) table. Network interfaces that older versions of the runner made could
+  // fill the default of 1024 entries. The host could then not reach its gateway.
   '/proc/sys/net/ipv4/neigh/default/gc_thresh1': 16_384,
   '/proc/sys/net/ipv4/neigh/default/gc_thresh2': 32_768,
   '/proc/sys/net/ipv4/neigh/default/gc_thresh3': 65_536,
@@ -37,19 +39,19 @@ const mayBeWithout = '/proc/sys/fs/pipe-user-pages-soft'
 
 /**
  * Limits, in pages, of all TCP and all UDP socket buffers. With cgroup v2 the buffers count towards the sandbox's memory. With v1
- * they do not, so the kernel's low default stays.
+ * the buffers do not count, so the kernel's low default stays.
  */
 const wantedOfV2 = { '/proc/sys/net/ipv4/tcp_mem': pagesOfMemory, '/proc/sys/net/ipv4/udp_mem': pagesOfMemory } as const
 
 /**
- * A setting that earlier versions raised to `ours`; `usual` is the kernel's default. It limits asynchronous I/O, which sandboxes
- * can no longer use.
+ * A kernel setting that earlier versions raised to `ours`; `usual` is the kernel's default. The setting limits asynchronous I/O,
+ * which sandboxes can no longer use.
  */
 const givenBack = { path: '/proc/sys/fs/aio-max-nr', ours: 268_435_456, usual: 65_536 } as const
 
 /**
- * Resets a limit that an earlier version of the runner raised. With the raised limit, any process could use gigabytes of uncharged
- * memory.
+ * Resets the kernel's limit of asynchronous I/O, which an earlier version of the runner raised. With the raised limit, any process
+ * could use gigabytes of uncharged memory.
  */
 export const giveBackSharedLimits = async (log: Logger): Promise<void> => {
   const { path, ours, usual } = givenBack

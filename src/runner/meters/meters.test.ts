@@ -22,7 +22,7 @@ suite('measurements of what a sandbox uses', { skip: needsRoot }, () => {
     await box[Symbol.asyncDispose]()
   })
   const measure = async () => (await box.host.measure(assignment.sandboxId)) ?? assert.fail('it is not measured')
-  /** Makes the kernel update its counters of disk use immediately. Otherwise it does that twice a minute. */
+  /** Makes the kernel update its counters of disk use immediately. By itself, the kernel updates the counters twice a minute. */
   const settle = () => execFileSync('btrfs', ['filesystem', 'sync', join(box.directory, 'runner/pool')])
 
   test('a sandbox’s measurement contains the limits and the use of that sandbox, not of the host', async () => {
@@ -43,7 +43,7 @@ suite('measurements of what a sandbox uses', { skip: needsRoot }, () => {
 
   test('a measurement shows a sandbox’s CPU use, which is 0 while the sandbox is paused', async () => {
     await box.run(assignment.sandboxId, 'while :; do :; done > /dev/null 2>&1 &')
-    // Measures in several rounds until the use is high enough, because other programs of this machine may be using its processors.
+    // Measures in several rounds until the CPU use is high enough, because other programs may be using this machine's processors.
     let busy = 0
     for (let round = 0; round < 20 && busy < 20; round++) busy = (await measure()).cpuUsedPct
     assert.ok(busy >= 20 && busy <= 100, String(busy))

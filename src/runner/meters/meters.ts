@@ -24,8 +24,8 @@ export class Meters {
   }
 
   /**
-   * Stores the processor time that the sandbox has used, if none is stored yet. The next call of `measureAll` returns the use since
-   * then.
+   * Stores the processor time that the sandbox has used, unless such a time is stored already. The next call of `measureAll`
+   * returns the use since then.
    */
   begin(sandboxId: string) {
     const now = this.#marks.has(sandboxId) ? undefined : this.#mark(sandboxId)
@@ -47,8 +47,8 @@ export class Meters {
   }
 
   /**
-   * Measures all sandboxes that run or are paused. Returns the results by id. Processor use is the average since the previous
-   * call.
+   * Measures all sandboxes that run or are paused. Returns the results by id. Processor use is the average since the previous call
+   * of this method.
    */
   async measureAll(assignments: readonly Assignment[]): Promise<Map<string, MeterReading>> {
     const disks = await this.#machine.pool.sizesOfDisks()
@@ -59,7 +59,8 @@ export class Meters {
       const before = this.#marks.get(sandboxId)
       const now = this.#mark(sandboxId)
       if (now === undefined) continue
-      // If nothing is stored for the sandbox any more, it has ended while other sandboxes were measured. Then store nothing.
+      // If no earlier time is stored for the sandbox any more, it has ended while other sandboxes were measured. Then store no new
+      // time.
       if (before) this.#marks.set(sandboxId, now)
       const reading = before && this.#read(assignment, before, now, disks.get(sandboxId))
       if (reading) readings.set(sandboxId, reading)
@@ -84,7 +85,7 @@ export class Meters {
   #read({ sandboxId, cpu, memoryGiB, diskGiB }: Assignment, before: Mark, now: Mark, diskUsed: number | undefined) {
     const memory = cgroupOf(this.#machine, sandboxId).memoryUse()
     if (memory === undefined) return undefined
-    // The kernel counts files in memory (tmpfs) as cached, but it cannot free them, so they are subtracted.
+    // The kernel counts files in memory (tmpfs) as cached, but cannot free this memory, so these files are subtracted.
     const memCache = Math.min(memory.used, Math.max(0, memory.cached - memory.shared))
     const seconds = (now.at - before.at) / 1000
     const share = seconds > 0 ? (Math.max(0, now.cpuSeconds - before.cpuSeconds) / seconds / cpu) * 100 : 0

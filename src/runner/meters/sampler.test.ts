@@ -51,7 +51,7 @@ suite('samples of what sandboxes use', () => {
     assert.deepEqual(await lookAfter(60), ['a'])
     state.readings.set('b', { ...idle, diskTotal: 1 })
     assert.deepEqual(await lookAfter(60), ['b'])
-    // Each of these two changes is too small to be reported, but together they are reported.
+    // Each of these two changes alone is too small to be reported, but both together are reported.
     for (const part of [0.4, 0.8]) {
       state.readings.set('a', { ...idle, memUsed: idle.memUsed + MiB, cpuUsedPct: part })
       assert.deepEqual(await lookAfter(10), [])

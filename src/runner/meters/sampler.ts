@@ -6,16 +6,16 @@ import { type MeterReading, type MeterSample, mostSamples } from '#src/wire/mete
 
 type SamplerParts = {
   measureAll: () => Promise<ReadonlyMap<string, MeterReading>>
-  /** Sends samples to control. Returns whether they could be sent. */
+  /** Sends samples to control. Returns whether the samples could be sent. */
   say: (samples: readonly MeterSample[]) => boolean
-  /** Seconds between two readings of what the sandboxes use. 0: nothing is read and reported. */
+  /** Seconds between two readings of what the sandboxes use. 0: no use is read or reported. */
   everySeconds: number
   log: Logger
   now?: () => number
 }
 
 const quietMs = 5 * 60_000
-/** Smaller changes than these are not reported: percentage points of processor use, and bytes. */
+/** Smallest changes that are reported: percentage points of processor use, and bytes of memory or disk. */
 const visiblePct = 1
 const visibleBytes = 1024 * 1024
 
@@ -43,7 +43,7 @@ export class Sampler implements Disposable {
     )
   }
 
-  /** Reads all sandboxes once, and reports those whose use has changed. */
+  /** Reads the use of all sandboxes once, and reports the sandboxes whose use has changed. */
   async look(): Promise<void> {
     const { measureAll, say, everySeconds } = this.#parts
     const readings = await measureAll()

@@ -31,7 +31,7 @@ suite('IPv4 blocks (CIDR)', () => {
     for (const text of wrong) assert.equal(parseCidr(text), undefined, text)
   })
 
-  test('`overlap` is true if two IPv4 blocks have an address in common, in either order of the arguments', () => {
+  test('`overlap` returns true if two IPv4 blocks have an address in common, in either order of arguments', () => {
     assert.ok(overlap(parsed('10.0.0.0/8'), parsed('10.9.0.0/16')))
     assert.ok(overlap(parsed('10.9.0.0/16'), parsed('0.0.0.0/0')))
     assert.ok(!overlap(parsed('10.0.0.0/9'), parsed('10.128.0.0/9')))

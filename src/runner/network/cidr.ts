@@ -23,7 +23,9 @@ export const overlap = (a: Cidr, b: Cidr) => a.base <= lastOf(b) && b.base <= la
 
 const contains = (outer: Cidr, inner: Cidr) => outer.bits <= inner.bits && overlap(outer, inner)
 
-/** Removes blocks that are inside others. The rest does not overlap, because CIDR blocks never overlap only in part. */
+/**
+ * Removes blocks that are inside other blocks. The remaining blocks do not overlap, because CIDR blocks never overlap only in part.
+ */
 export const withoutNested = (blocks: readonly Cidr[]) =>
   blocks.filter(
     (block, index) =>

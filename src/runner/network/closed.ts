@@ -22,7 +22,7 @@ export const ofNoHost = [
 
 /**
  * Networks that stay closed even if the operator opens a larger network. 168.63.129.16 serves Azure's metadata, as 169.254.169.254
- * does elsewhere.
+ * does in other clouds.
  */
 export const neverOpened = [...ofNoHost, '168.63.129.16/32'] as const satisfies Closed
 
@@ -31,8 +31,8 @@ const blocksOf = (texts: readonly string[]) => texts.map(parseCidr).filter((bloc
 type Reachable = { range: Range; opened: readonly string[]; ofHost: readonly string[] }
 
 /**
- * Whether DNS answers may contain this address. The firewall checks every packet, too. It blocks the host's own addresses even in
- * networks that the operator has opened.
+ * Whether DNS answers may contain this address. In addition, the firewall checks every packet: it blocks the host's own addresses
+ * even in networks that the operator has opened.
  */
 export const isOpenable = (text: string, { range, opened, ofHost }: Reachable): boolean => {
   const address = parseCidr(text)

@@ -15,7 +15,7 @@ const instance = 'ab12ce'
 const dns = '203.0.113.53'
 const otherDns = '203.0.113.54'
 const web = { api: '203.0.113.5', cdn: '203.0.113.6', other: '203.0.113.7' }
-/** Address ranges that are reserved for documentation. In these tests they are the addresses of the Internet. */
+/** Address ranges that are reserved for documentation. In these tests, these ranges are the addresses of the Internet. */
 const internet = ['203.0.113.0/24', '198.51.100.0/24']
 const metadata = '169.254.169.254'
 const lan = '192.168.77.7'
@@ -40,7 +40,7 @@ const openPool = (more: object = {}) =>
 
 if (!isPrivateHost) {
   test(
-    'in the tests’ own network namespace, sandboxes with a list of domains reach only these domains',
+    'sandboxes with a list of domains reach only these domains (runs in a network namespace of its own)',
     { skip: needsRoot },
     () => runOnPrivateHost(import.meta.filename),
   )
@@ -80,7 +80,7 @@ if (!isPrivateHost) {
       assert.doesNotMatch(await runCommand(['ip', '-4', 'addr', 'show', 'dev', 'lo']), /inet 10\./)
     })
 
-    test('an allowed domain can be reached after a DNS answer for it; all other names do not resolve', async () => {
+    test('an allowed domain can be reached after a DNS answer for this domain; all other names do not resolve', async () => {
       const slot = await slotWith(named('api.example.com'))
       await isClosed(slot, web.api)
       assert.deepEqual(await ask(slot.name, dns, 'api.example.com'), [web.api])
@@ -122,14 +122,14 @@ if (!isPrivateHost) {
       const slot = await slotWith(named('*.example.com'))
       const targets = [metadata, lan, sibling.address, slot.gateway, '127.0.0.1', '0.0.0.0', '224.0.0.1', wayOut]
       await names.say({ 'rebind.example.com': { addresses: [...targets, web.api] } })
-      // The DNS answer may contain the host's own public address. The sandbox cannot reach it, because the firewall rules close
-      // it.
+      // The DNS answer may contain the host's own public address. The sandbox cannot reach that address, because the firewall rules
+      // close it.
       assert.deepEqual(((await ask(slot.name, dns, 'rebind.example.com')) as string[]).sort(), [wayOut, web.api].sort())
       await isOpen(slot, web.api)
       await Promise.all([metadata, lan, sibling.address, slot.gateway, wayOut].map((to) => isClosed(slot, to)))
     })
 
-    test('a sandbox with lists of CIDRs and domains may reach both; with `block all` it reaches none of them', async () => {
+    test('a sandbox with a list of CIDRs and a list of domains may reach both; with `block all`, neither', async () => {
       const both = { blockAll: false, allowList: [`${web.other}/32`], domains: ['api.example.com'] }
       const slot = await slotWith(both)
       await isOpen(slot, web.other)
@@ -185,7 +185,7 @@ if (!isPrivateHost) {
       assert.equal(await from(slot.name), 'ECONNREFUSED', 'and these by port 53 only')
     })
 
-    test('an address that a DNS answer opened to a sandbox is closed later, but not while a connection uses it', async () => {
+    test('an address that a DNS answer opened is closed later, but not while a connection uses the address', async () => {
       await pool.close()
       pool = await openPool({ openTime: { leastSeconds: 1, graceSeconds: 1 } })
       const slot = await slotWith(named('api.example.com', 'other.test'))
@@ -218,7 +218,7 @@ if (!isPrivateHost) {
       assert.equal(await ask(slot.name, dns, 'other.test'), 'ENOTFOUND')
     })
 
-    test('if Alcove’s resolver is killed, it is started again with the domain lists of all sandboxes', async () => {
+    test('a killed resolver of Alcove is started again with the domain lists of all sandboxes', async () => {
       const slot = await slotWith(named('api.example.com'))
       const pid = (await runCommand(['pgrep', '-P', String(process.pid), '-u', '61004'])).trim()
       assert.match(pid, /^\d+$/, 'it runs as a user of its own')
@@ -262,8 +262,8 @@ if (!isPrivateHost) {
       await isOpen(slot, web.api)
       assert.deepEqual(await ask(slot.name, dns, 'other.test'), [web.other])
       await isOpen(slot, web.other)
-      // A runner stores the names of opened addresses only in memory. The new runner knows no name for the address of `api`, so a
-      // new list of domains closes the address.
+      // A runner stores the names of opened addresses only in memory. The new runner knows no name for the address `web.api`, so a
+      // new list of domains closes this address.
       await pool.apply(slot, named('other.test'))
       await isOpen(slot, web.other)
       await isClosed(slot, web.api)

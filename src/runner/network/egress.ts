@@ -1,5 +1,5 @@
-// Runs the proxy that puts secrets into requests of sandboxes (src/egress). It is started when the first sandbox with secrets needs
-// it. The runner sends it each such sandbox's address, secrets and organization.
+// Runs the proxy for secrets, which puts secrets into requests of sandboxes (src/egress). The proxy is started when the first
+// sandbox with secrets needs it. The runner sends the proxy each such sandbox's address, secrets and organization.
 import { confined, users } from '#src/kit/confined.ts'
 import type { Logger } from '#src/kit/log.ts'
 import { nodeCommand, ownCode } from '#src/kit/own-code.ts'
@@ -13,7 +13,7 @@ type EgressParts = {
   address: string
   /** Redirects connections of sandboxes with secrets to the port on which the proxy for secrets listens. */
   lead: (port: number) => Promise<void>
-  /** Adds a sentence to the timeline of a sandbox, when the proxy could not serve one of its connections. */
+  /** Adds a sentence to the timeline of a sandbox, when the proxy for secrets could not serve a connection of the sandbox. */
   onTrouble: (sandboxId: string, sentence: string) => void
   log: Logger
 }
@@ -23,9 +23,9 @@ type SandboxWithSecrets = { sandboxId: string; owner: string }
 
 const heapMiB = 512
 /**
- * Limit in bytes of the proxy's writable memory, heap included. If it is exceeded, the proxy ends and is started again. 2 GiB are
- * enough for all connections that the proxy accepts: TLS needs about 100 KB for each side of a connection. Node reserves another
- * 512 MiB for machine code.
+ * Limit in bytes of the writable memory of the proxy for secrets, heap included. If this limit is exceeded, the proxy ends and is
+ * started again. 2 GiB are enough for all connections that the proxy accepts: TLS needs about 100 KB for each side of a connection.
+ * In addition, Node reserves 512 MiB for machine code.
  */
 const dataBytes = 2.5 * 1024 ** 3
 
@@ -48,7 +48,7 @@ export class Egress {
   readonly #secrets = new SecretStore()
   /** The sandboxes with secrets, by the sandbox's network address. */
   readonly #sandboxes = new Map<string, SandboxWithSecrets>()
-  /** The last message to the proxy about each sandbox, by network address. An equal message is not sent again. */
+  /** The last message to the proxy for secrets about each sandbox, by network address. An equal message is not sent again. */
   readonly #told = new Map<string, string>()
 
   constructor(parts: EgressParts) {
@@ -57,7 +57,7 @@ export class Egress {
     this.#program = new LastingProgram({
       name: 'the proxy for secrets',
       command: commandOfProxy,
-      // The files with the certificate authorities that this host trusts. Node takes its system certificates from them.
+      // The files with the certificate authorities that this host trusts. Node reads its system certificates from these files.
       env: { SSL_CERT_FILE: '/etc/ssl/certs/ca-certificates.crt', SSL_CERT_DIR: '/etc/ssl/certs' },
       prepare: () => addHostAddress(address),
       begin: () => this.#firstWords(),
@@ -67,12 +67,15 @@ export class Egress {
     })
   }
 
-  /** Starts the proxy for secrets if it does not run. Resolves when it accepts connections. */
+  /** Starts the proxy for secrets if it does not run. Resolves when the proxy accepts connections. */
   serve(): Promise<void> {
     return this.#program.serve()
   }
 
-  /** Sets which sandbox with secrets has this network address. `undefined` means that no sandbox with secrets has it any more. */
+  /**
+   * Sets which sandbox with secrets has this network address. `undefined` means that no sandbox with secrets has the address any
+   * more.
+   */
   know(address: string, sandbox: SandboxWithSecrets | undefined): void {
     if (sandbox === undefined && !this.#sandboxes.has(address)) return
     if (sandbox === undefined) this.#sandboxes.delete(address)
@@ -81,8 +84,8 @@ export class Egress {
   }
 
   /**
-   * Stores secrets that control has sent. `askedAt`: time at which the runner asked control for all secrets. If given, `news` has
-   * all secrets of the runner's sandboxes.
+   * Stores secrets that control has sent. `askedAt`: time at which the runner asked control for all secrets. If this time is given,
+   * `news` has all secrets of the runner's sandboxes.
    */
   learn(news: SecretsOfRunner, askedAt?: number): void {
     this.#secrets.take(news, askedAt)
@@ -110,8 +113,8 @@ export class Egress {
   }
 
   /**
-   * Returns the message for the proxy about the sandbox at this address, and stores it as sent. Undefined if the last message was
-   * equal.
+   * Returns the message for the proxy for secrets about the sandbox at this address, and stores the message as sent. Undefined if
+   * the last message was equal.
    */
   #newsAbout(address: string): ToEgress | undefined {
     const sandbox = this.#sandboxes.get(address)

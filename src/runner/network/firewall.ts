@@ -1,5 +1,5 @@
-// Manages the nft table of one instance, with the rules of each slot. The table outlives the runner. The runner's copy of the rules
-// shows what a change has to replace, and is loaded if somebody deletes the table.
+// Manages the nft table of one instance, with the rules of each slot. The table outlives the runner. The runner has a copy of the
+// rules. This copy shows what a change has to replace, and is loaded if somebody deletes the table.
 import { createHash } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import type { Logger } from '#src/kit/log.ts'
@@ -44,12 +44,14 @@ export type Firewall = {
   open: (slots: readonly number[]) => Promise<void>
   apply: (slot: number, policy: NetworkPolicy) => Promise<void>
   /**
-   * Makes a slot's connections count towards this organization's limit. For a new slot, this is done when the promise resolves. For
-   * the slot of a claimed warm sandbox, it is done a moment later.
+   * Makes a slot's connections count towards this organization's limit. For a new slot, the nft table is changed when the promise
+   * resolves. For the slot of a claimed warm sandbox, it is changed a moment later.
    */
   assign: (slot: number, organizationId: string | undefined) => Promise<void>
   forget: (slots: readonly number[]) => Promise<void>
-  /** Redirects DNS questions of slots with a list of domains, or with all traffic blocked, to the ports of Alcove's resolver. */
+  /**
+   * Redirects DNS questions to the ports of Alcove's resolver, for all slots with a list of domains or with all traffic blocked.
+   */
   lead: (ports: Ports) => Promise<void>
   /** Redirects connections of slots with secrets to the port of the proxy for secrets. */
   leadToEgress: (port: number) => Promise<void>
@@ -58,7 +60,9 @@ export type Firewall = {
    * Returns the opened addresses.
    */
   openName: (slot: number, name: string, addresses: readonly string[], seconds: number) => Promise<string[]>
-  /** Reads again to which networks the host belongs. If they have changed, updates the rules that close them to sandboxes. */
+  /**
+   * Reads again to which networks the host belongs. If these networks have changed, updates the rules that close them to sandboxes.
+   */
   followHost: () => Promise<void>
   /** Loads this instance's nft table again if somebody deleted it. */
   restoreIfGone: () => Promise<void>
@@ -87,8 +91,8 @@ export const openFirewall = async (parts: RulesetParts, log: Logger, time = open
   const rules = await readRules(instance, range)
   const organizations = await readOrganizations(instance)
   /**
-   * New slots without a sandbox. In the nft table, they belong to the organization that got a slot last. If this guess is right,
-   * `assign` need not change the table.
+   * New slots without a sandbox. In the nft table, such a slot belongs to the organization that got a slot last. If this guess is
+   * right, `assign` need not change the table.
    */
   const guessed = new Set<number>()
   let likely: number | undefined
@@ -110,8 +114,8 @@ export const openFirewall = async (parts: RulesetParts, log: Logger, time = open
     mark === undefined ? [] : [`${verb} element inet ${table} organizations { ${keyOf(slot)} : ${mark} }`]
 
   /**
-   * Returns commands that close an opened address if `domains` does not allow its name. Addresses that an earlier process opened
-   * are closed too, because their names are unknown.
+   * Returns commands that close the slot's opened addresses whose names `domains` does not allow. Addresses that an earlier runner
+   * opened are closed too, because their names are unknown.
    */
   const shorten = async (slot: number, domains: readonly string[]): Promise<string[]> => {
     opened.get(slot)?.keepOnly(domains)
@@ -171,7 +175,8 @@ export const openFirewall = async (parts: RulesetParts, log: Logger, time = open
     await load(`${removalText(instance)}\n${rulesetText(parts, present)}${everything.join('\n')}`)
   }
 
-  // For each slot, the organization that is still to be written to the nft table. All of them are written in one transaction.
+  // For each slot, the organization that is still to be written to the nft table. All these organizations are written in one
+  // transaction.
   const unassigned = new Map<number, number | undefined>()
   let assignSoon: NodeJS.Timeout | undefined
   const assignNow = async () => {
@@ -189,8 +194,8 @@ export const openFirewall = async (parts: RulesetParts, log: Logger, time = open
     }
   }
 
-  // Changes of the nft table run one after the other. If one fails, somebody else has probably changed the table. Then the runner's
-  // copy is loaded, and the change is retried.
+  // Changes of the nft table run one after the other. If a change fails, some other program has probably changed the table. Then
+  // the runner's copy is loaded, and the change is retried.
   let last: Promise<unknown> = Promise.resolve()
   const inTurn = <T>(run: () => Promise<T>): Promise<T> => {
     const turn = last.then(run)
@@ -224,8 +229,9 @@ export const openFirewall = async (parts: RulesetParts, log: Logger, time = open
     }
   }
 
-  // While the nft table is being changed, `openSoon` collects the addresses to open. One transaction then opens all of them. If it
-  // fails, each request gets its own transaction. So a slot with too many addresses does not affect others.
+  // While the nft table is being changed, `openSoon` collects the addresses to open. One transaction then opens all these
+  // addresses. If it fails, each request gets its own transaction, so that a slot with too many addresses does not affect other
+  // slots.
   const waiting: { opening: Opening; opened: PromiseWithResolvers<void> }[] = []
   const openWaiting = async () => {
     const batch = waiting.splice(0)
@@ -305,13 +311,15 @@ export const openFirewall = async (parts: RulesetParts, log: Logger, time = open
 
 export const removeFirewall = (instance: string) => load(removalText(instance))
 
-/** Whether DNS questions of a slot go to Alcove's resolver. If all traffic is blocked, the resolver refuses them at once. */
+/**
+ * Whether DNS questions of a slot go to Alcove's resolver. If all traffic is blocked, the resolver refuses these questions at once.
+ */
 const asksOurs = ({ verdict }: Rule) => verdict === 'named' || verdict === 'drop'
 
-/** Returns the number of an organization in the nft table. It is never 0, which means no organization. */
+/** Returns the number of an organization in the nft table. This number is never 0, because 0 means no organization. */
 const markOf = (organizationId: string) => createHash('sha256').update(organizationId).digest().readUInt32BE(0) || 1
 
-/** Returns the size of the kernel's connection table. The kernel shows it only while it tracks connections. */
+/** Returns the size of the kernel's connection table. The kernel shows this size only while it tracks connections. */
 const connectionTableSize = async () =>
   Number(await readFile('/proc/sys/net/netfilter/nf_conntrack_max', 'utf8').catch(() => '262144'))
 

@@ -1,6 +1,7 @@
-// Turns on packet forwarding of the host. If it was off before, it is turned off again when Alcove's network is removed. Chains of
-// other programs, such as Docker and ufw, may drop forwarded packets by default. No rule in Alcove's own table can override that.
-// So rules that accept packets of sandboxes are added to each such chain, with the name of Alcove's table as comment.
+// Turns on packet forwarding of the host. If forwarding was off before, it is turned off again when Alcove's network is removed.
+// Firewall chains of other programs, such as Docker and ufw, may drop forwarded packets by default. No rule in Alcove's own table
+// can override such a chain. Rules that accept packets of sandboxes are therefore added to it, with the name of Alcove's table as
+// comment.
 import { readFile, writeFile } from 'node:fs/promises'
 import type { Logger } from '#src/kit/log.ts'
 import { runCommand } from '#src/kit/run-command.ts'
@@ -20,7 +21,9 @@ export const openForwarding = async (instance: string) => {
   if (isOff) await writeFile(setting, '1')
 }
 
-/** Turns packet forwarding off again if an Alcove server has turned it on and no other Alcove server on this host needs it. */
+/**
+ * Turns packet forwarding off again if an Alcove server has turned forwarding on and no other Alcove server on this host needs it.
+ */
 export const closeForwarding = async (instance: string) => {
   const { forwardingWasOff } = await readNotes(instance)
   const others = await notesOfOthers(instance)

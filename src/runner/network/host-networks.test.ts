@@ -11,7 +11,7 @@ suite('networks of the host that sandboxes must not reach', () => {
     assert.deepEqual(networksOfHost([wayOut], []), ['8.1.0.1/32'])
   })
 
-  test('all gateways of a multipath route are closed to sandboxes, also those in its `via` fields', () => {
+  test('all gateways of a multipath route are closed to sandboxes, also gateways in the route’s `via` fields', () => {
     const hops = [
       { gateway: '8.1.0.1', dev: 'eth0' },
       { via: { host: '8.2.0.1' }, dev: 'eth1' },

@@ -1,5 +1,5 @@
-// Finds the host's gateways and networks, in all routing tables and addresses. Sandboxes cannot reach them, even if their addresses
-// are public.
+// Finds the host's gateways and networks, from all routing tables and all addresses of the host. Sandboxes cannot reach these
+// gateways and networks, even if they are public.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
 import type { Logger } from '#src/kit/log.ts'
@@ -16,8 +16,8 @@ type Address = { ifname: string; addr_info?: { local?: string; address?: string;
  */
 const shortestNetwork = 8
 /**
- * Maximum number of the host's networks that are closed to sandboxes. A host may have routes for the whole Internet. Gateways and
- * the networks of the host's addresses come first.
+ * Maximum number of the host's networks that are closed to sandboxes. The limit exists because a host may have routes for the whole
+ * Internet. Gateways and the networks of the host's addresses come first.
  */
 const mostNetworks = 4096
 const restMs = 50
@@ -92,7 +92,8 @@ export class HostNetworksWatch {
     monitor.on('error', (error) => this.#log.error({ err: error }, 'changes of the host’s routes cannot be followed'))
     monitor.once('close', () => {
       if (this.#closed) return
-      // When `ip monitor` has been started again, call `changed`: the host's networks may have changed while it did not run.
+      // When `ip monitor` has been started again, call `changed`: the host's networks may have changed while `ip monitor` did not
+      // run.
       this.#timer = setTimeout(() => {
         this.#timer = undefined
         this.#start()

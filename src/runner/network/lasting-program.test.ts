@@ -12,7 +12,9 @@ type Heard = { type: 'heard'; text: string; pid: number }
 
 const MiB = 1024 ** 2
 
-/** Writable memory that a Node process has when it starts, in MiB. Most of it is reserved for machine code and not used. */
+/**
+ * Writable memory that a Node process has when it starts, in MiB. Most of this memory is reserved for machine code and not used.
+ */
 const nodeMiB = 600
 
 /** Runs testing/lasting-child.ts as a `LastingProgram`. Its processes may use about `limitMiB` of memory. */

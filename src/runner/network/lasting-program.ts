@@ -1,5 +1,5 @@
 // Runs a helper of the runner in a process without privileges: the resolver, or the proxy for secrets. The process is started when
-// a sandbox first needs it, and again if it ends.
+// a sandbox first needs it, and is started again if it ends.
 import { type ChildProcess, spawn } from 'node:child_process'
 import type { Logger } from '#src/kit/log.ts'
 
@@ -10,7 +10,7 @@ type LastingProgramParts<To, From extends { type: string }> = {
   name: string
   command: () => readonly string[]
   env?: Record<string, string>
-  /** Called before each start of the program. For example, it adds the address on which the program will listen. */
+  /** Called before each start of the program. For example, the function adds the address on which the program will listen. */
   prepare: () => Promise<unknown>
   /** Returns the messages that each new process of the program gets first, such as the domain lists of all sandboxes. */
   begin: () => Iterable<To>

@@ -24,7 +24,7 @@ export const lookForSlots = async (instance: string): Promise<SlotsOnHost> => {
 }
 
 /**
- * Returns the packet size (MTU) of the host's default route. Interfaces of sandboxes get it too, so that packets need no
+ * Returns the packet size (MTU) of the host's default route. Interfaces of sandboxes get the same MTU, so that packets need no
  * fragmentation.
  */
 export const mtuOfWayOut = async (): Promise<number> => {

@@ -1,6 +1,6 @@
-// Makes and deletes slots, many by one start of the program `ip`. A slot is a network namespace and a pair of connected interfaces
-// (veth). Each interface has a fixed hardware address and knows the other's. Sandboxes therefore share no broadcast domain and
-// cannot impersonate each other.
+// Makes and deletes slots, many slots by one start of the program `ip`. A slot is a network namespace and a pair of connected
+// interfaces (veth). Each interface has a fixed hardware address and knows that of the other interface. Sandboxes therefore share
+// no broadcast domain and cannot impersonate each other.
 import { randomUUID } from 'node:crypto'
 import { runCommand } from '#src/kit/run-command.ts'
 import { addressOf, gatewayOf, hardwareAddress, linkName, netnsDir, netnsName, type Range } from './names.ts'
@@ -26,13 +26,14 @@ const outside = ({ instance, range, mtu }: Where, n: number) => {
   ]
 }
 
-// Settings of a new namespace. Root in a sandbox has no privileges over it, so low ports and ping are allowed for every user.
+// Settings of a new namespace. Root in a sandbox has no privileges over this namespace, so low ports and ping are allowed for every
+// user.
 const settings = [
   '[ ! -e /proc/sys/net/ipv6/conf/all/disable_ipv6 ] || echo 1 > /proc/sys/net/ipv6/conf/all/disable_ipv6',
   'echo 0 > /proc/sys/net/ipv4/ip_unprivileged_port_start',
   'echo "0 2147483647" > /proc/sys/net/ipv4/ping_group_range',
-  // A send timestamp must not contain the sent packet. Otherwise a socket could keep sent packets in its queue, in uncharged
-  // memory.
+  // A send timestamp must not contain the sent packet. Otherwise a socket could keep sent packets in its queue of timestamps, in
+  // uncharged memory.
   '[ ! -e /proc/sys/net/core/tstamp_allow_data ] || echo 0 > /proc/sys/net/core/tstamp_allow_data',
   // Memory for socket options is uncharged. The default would allow 128 KiB for each socket.
   '[ ! -e /proc/sys/net/core/optmem_max ] || echo 8192 > /proc/sys/net/core/optmem_max',
@@ -40,7 +41,7 @@ const settings = [
 
 /**
  * Limits incoming ping replies. Unread replies take uncharged memory, and the kernel does not show how much. A few small replies
- * per second always pass. All others together may take 8 MB.
+ * per second always pass. All other replies together may take 8 MB.
  */
 const echoes = `table ip alcove {
   chain arriving {
@@ -73,7 +74,7 @@ const inside = ({ instance, range }: Where, n: number) => {
   ]
 }
 
-/** Makes all slots of `numbers` or none. If one slot fails, the others are deleted before the error is thrown. */
+/** Makes all slots of `numbers` or no slot. If one slot fails, the others are deleted before the error is thrown. */
 export const makeSlots = async (where: Where, numbers: readonly number[], background: boolean) => {
   const script = [
     'set -e',
@@ -86,8 +87,8 @@ export const makeSlots = async (where: Where, numbers: readonly number[], backgr
   ]
   try {
     // The process that makes slots holds the lock itself, because it may outlive a killed runner. The next runner waits for the
-    // lock, and then writes its own name (`maker`) into the lock file. Later processes of the killed runner find that name and make
-    // nothing.
+    // lock, and then writes its own name (`maker`) into the lock file. Processes of the killed runner that get the lock later find
+    // that name and make nothing.
     await runCommand(['flock', lockFile(where.instance), 'sh', '-s'], { input: script.join('\n'), background })
   } catch (error) {
     await deleteSlots(where.instance, numbers)
@@ -96,7 +97,7 @@ export const makeSlots = async (where: Where, numbers: readonly number[], backgr
 }
 
 /**
- * Waits until processes of earlier runners have finished their slots. From then on, only this runner can make slots of the
+ * Waits until processes of earlier runners have stopped making slots. From then on, only this runner can make slots of the
  * instance. Returns this runner's random name (`maker`).
  */
 export const becomeMaker = async (instance: string): Promise<string> => {

@@ -1,5 +1,5 @@
-// Names and addresses of everything that an instance has in the host's network. By them, a restarted runner recognizes its own
-// slots.
+// Names and addresses of everything that an instance has in the host's network. By these names, a restarted runner recognizes its
+// own slots.
 import { parseCidr } from './cidr.ts'
 
 /** A private range of 4096 addresses, `10.x.y.0/20`; `base` is its first address as a number. */
@@ -42,7 +42,10 @@ export const slotOfAddress = (range: Range, dotted: string) => {
 
 export const rangeText = (range: Range) => `${toDotted(range.base)}/${rangeBits}`
 
-/** Returns the hardware address of one of a slot's two interfaces. Each is given the other's address, so no ARP is needed. */
+/**
+ * Returns the hardware address of one of a slot's two interfaces. Each interface is given the other interface's address, so no ARP
+ * is needed.
+ */
 export const hardwareAddress = (instance: string, n: number, end: 'host' | 'sandbox') =>
   [end === 'host' ? '06' : '02', ...pairs(instance), ...pairs(n.toString(16).padStart(4, '0'))].join(':')
 

@@ -1,5 +1,5 @@
-// Stores an Alcove server's address range, and whether packet forwarding was off before. The file is in /run, because a reboot also
-// removes what it describes.
+// Stores an Alcove server's address range, and whether packet forwarding was off before. The file is in /run, because a reboot
+// resets these two things.
 import { mkdir, readdir, readFile, rename, rm, rmdir, writeFile } from 'node:fs/promises'
 import type { Range } from './names.ts'
 
@@ -11,7 +11,10 @@ const fileOf = (instance: string) => `${dirOf(instance)}/network.json`
 /** Path of the lock that processes hold while they make slots. */
 export const lockFile = (instance: string) => `${dirOf(instance)}/network.lock`
 
-/** Reads `network.json`. Returns an empty object if the file is missing or damaged; the caller then has to examine the host. */
+/**
+ * Reads the file `network.json`. Returns an empty object if this file is missing or damaged; the caller then has to examine the
+ * host.
+ */
 export const readNotes = async (instance: string): Promise<Notes> => {
   try {
     return JSON.parse(await readFile(fileOf(instance), 'utf8')) as Notes

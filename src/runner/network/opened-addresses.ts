@@ -1,6 +1,6 @@
-// Records the addresses that DNS answers have opened for one slot, with DNS name and end time. If the slot's domains change, the
-// record shows which addresses may stay open. While a connection uses an address, the kernel keeps the address open after its end
-// time.
+// Records the addresses that DNS answers have opened for one slot, each with its DNS name and end time. If the slot's domains
+// change, the record shows which addresses may stay open. While a connection uses an address, the kernel keeps the address open
+// after its end time.
 import { isListed } from './dns/domains.ts'
 
 /** Maximum number of addresses that DNS answers may keep open for one slot. */

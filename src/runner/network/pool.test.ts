@@ -31,7 +31,7 @@ const hostNetwork = async () => ({
 })
 
 if (!isPrivateHost) {
-  test('in a private network namespace, a runner makes, adopts and removes network slots', { skip: needsRoot }, () =>
+  test('a runner makes, adopts and removes network slots (runs in a network namespace of its own)', { skip: needsRoot }, () =>
     runOnPrivateHost(import.meta.filename),
   )
 } else {
@@ -66,7 +66,7 @@ if (!isPrivateHost) {
       await pool.close()
     })
 
-    test('a sandbox’s connections count for its own organization, even in a network slot made for another', async () => {
+    test('a sandbox’s connections count for its own organization, whichever organization the slot was made for', async () => {
       const pool = await openPool()
       const takenBy = async (organizationId: string) => {
         const slot = await pool.acquire()
@@ -171,7 +171,7 @@ if (!isPrivateHost) {
       }
     })
 
-    test('when a runner has opened its network pool, leftover processes of a killed runner can make no slots', async () => {
+    test('when a runner has opened its network pool, surviving processes of a killed runner can make no slots', async () => {
       const pool = await openPool()
       const { range } = await readNotes(instance)
       assert.ok(range)

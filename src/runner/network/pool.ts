@@ -1,4 +1,4 @@
-// The network namespaces ("slots") of this runner's sandboxes. Some are made ahead, so that a start need not wait.
+// The network namespaces ("slots") of this runner's sandboxes. Some slots are made ahead, so that a start need not wait.
 //
 // A used slot is deleted and never given to another sandbox. Slots survive the end of the runner, and the next runner finds them.
 // No slot reaches the host, another sandbox, link-local or private addresses (see README.md).
@@ -36,8 +36,8 @@ export type NetworkPool = {
   /** Takes over a slot that an earlier runner made. Undefined if any part of the slot is missing. */
   adopt(name: string): Slot | undefined
   /**
-   * Applies a policy to a slot. When the promise resolves, the policy is in force, also for open connections. Throws RangeError for
-   * an invalid CIDR block or domain. The slot's connections count towards the connection limit of the organization. The connections
+   * Applies a policy to a slot. When the promise resolves, the policy applies, also to open connections. Throws RangeError for an
+   * invalid CIDR block or domain. The slot's connections count towards the connection limit of the organization. These connections
    * may use the secrets of the sandbox.
    */
   apply(slot: Slot, policy: NetworkPolicy, organizationId?: string, sandboxId?: string): Promise<void>
@@ -46,7 +46,7 @@ export type NetworkPool = {
    * sandboxes. Absent if control sent `news` by itself.
    */
   learnSecrets(news: SecretsOfRunner, askedAt?: number): void
-  /** Deletes the slot. A second call does nothing. */
+  /** Deletes the slot. A second call with the same slot does nothing. */
   release(slot: Slot): Promise<void>
   /**
    * Deletes slots of earlier runners that were not adopted and that `keep` does not name. Returns the names of the deleted
@@ -70,9 +70,9 @@ export type NetworkPoolOptions = {
   resolvers?: readonly string[]
   /** Number of connections that the kernel's connection table can contain. Default: read from the kernel. */
   connectionTableSize?: number
-  /** How long an address from a DNS answer stays open. Default: its TTL plus one minute, and at least two minutes. */
+  /** How long an address from a DNS answer stays open. Default: the answer's TTL plus one minute, and at least two minutes. */
   openTime?: OpenTime
-  /** Called if the proxy for secrets could not serve a connection of a sandbox. The sentence is for the sandbox's owner. */
+  /** Called if the proxy for secrets could not serve a connection of a sandbox. `sentence` tells the sandbox's owner why. */
   onTrouble?: (sandboxId: string, sentence: string) => void
 }
 
@@ -90,7 +90,8 @@ export const openNetworkPool = async (options: NetworkPoolOptions): Promise<Netw
 
   const maker = await becomeMaker(instance)
   const found = await lookForSlots(instance)
-  // Remove the firewall rules of slots that no longer exist. Otherwise they would apply to the next slot with the same number.
+  // Remove the firewall rules of slots that no longer exist. Otherwise these rules would apply to the next slot with the same
+  // number.
   await firewall.forget(firewall.slots().filter((n) => !found.any.has(n)))
   const resolver = new Resolver({
     address: gatewayOf(range),
@@ -199,8 +200,8 @@ class SlotPool implements NetworkPool {
     }
     const domains = policy.blockAll ? [] : (policy.domains ?? null)
     const serving = domains === null ? undefined : resolver.serve()
-    // Without Alcove's resolver, a program in the sandbox would wait seconds for each DNS answer. The firewall can block everything
-    // without it, so `blockAll` does not need it.
+    // Without Alcove's resolver, a program in the sandbox would wait seconds for each DNS answer. The firewall can block all
+    // traffic without the resolver, so `blockAll` does not need the resolver.
     await (policy.blockAll ? serving?.catch(() => {}) : serving)
     await firewall.apply(n, policy)
     await firewall.assign(n, organizationId)
@@ -243,7 +244,7 @@ class SlotPool implements NetworkPool {
     await this.#delete(this.#spare.splice(0))
   }
 
-  /** Starts making slots if too few are unused and none are being made. */
+  /** Starts making slots if there are too few unused slots and no slots are being made. */
   refill() {
     if (this.#making !== undefined || this.#closed || this.#wanted() <= 0) return
     this.#making = this.#make().finally(() => {
@@ -268,7 +269,7 @@ class SlotPool implements NetworkPool {
     const { range, mtu, maker, firewall } = this.#parts
     let failures = 0
     while (!this.#closed && this.#wanted() > 0) {
-      // If callers are waiting, make only as many slots as they need. Spare slots are made afterwards.
+      // If callers are waiting, make only as many slots as these callers need. Spare slots are made afterwards.
       const isAwaited = this.#waiters.length > 0
       const count = Math.min(isAwaited ? this.#waiters.length : this.#wanted(), batchLimit)
       try {
@@ -307,8 +308,8 @@ class SlotPool implements NetworkPool {
   }
 
   /**
-   * Chooses free slot numbers in ascending order, beginning again after the highest. The number of a deleted slot is reused as late
-   * as possible.
+   * Chooses free slot numbers in ascending order, and after the highest number begins again at 1. The number of a deleted slot is
+   * reused as late as possible.
    */
   #freeNumbers(count: number): number[] {
     const taken = new Set([...this.#found, ...this.#used, ...this.#spare, ...this.#beingMade])
@@ -324,7 +325,7 @@ class SlotPool implements NetworkPool {
   }
 
   /**
-   * Deletes slots: first their network interfaces and namespaces, then their firewall rules. So no interface ever exists without
+   * Deletes slots: first their network interfaces and namespaces, then their firewall rules. Thus no interface ever exists without
    * rules.
    */
   async #delete(numbers: readonly number[]) {

@@ -1,5 +1,6 @@
 // Reserves addresses for the sandboxes of an instance: a /20 of 10.0.0.0/8 that this host does not use. A blackhole route reserves
-// it, because the kernel refuses a second route to the range. The route also drops packets to addresses that no sandbox has.
+// this range, because the kernel refuses a second route to it. The blackhole route also drops packets to addresses that no sandbox
+// has.
 import type { Logger } from '#src/kit/log.ts'
 import { CommandFailed, runCommand } from '#src/kit/run-command.ts'
 import { type Cidr, overlap, parseCidr } from './cidr.ts'
@@ -13,7 +14,7 @@ const triesLimit = 16
 
 type Route = { dst: string; type?: string }
 
-/** Returns all networks to which the host has a route other than a default route, and the addresses of its resolvers. */
+/** Returns all networks to which the host has a route other than a default route, and the addresses of the host's resolvers. */
 const takenOnHost = async (): Promise<Cidr[]> => {
   const routes = JSON.parse(await runCommand(['ip', '-j', '-4', 'route', 'show', 'table', 'all'])) as Route[]
   return [...routes.map((route) => route.dst), ...resolversForSandboxes()]

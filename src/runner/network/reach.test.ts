@@ -14,7 +14,7 @@ import { isPrivateHost, preparePrivateHost, runOnPrivateHost, wayOut } from './t
 
 const instance = 'ab12cd'
 const web = { listed: '203.0.113.5', other: '203.0.113.6' }
-/** An address range that is reserved for documentation. In these tests it contains the addresses of the Internet. */
+/** An address range that is reserved for documentation. In these tests, the range contains the addresses of the Internet. */
 const internet = '203.0.113.0/24'
 const metadata = '169.254.169.254'
 const azure = '168.63.129.16'
@@ -36,7 +36,7 @@ const openPool = (more: Partial<NetworkPoolOptions> = {}) =>
   openNetworkPool({ instance, log: silentLog(), spare: 0, opened: [internet], ...more })
 
 if (!isPrivateHost) {
-  test('in a private network namespace, sandboxes reach only what their policies allow', { skip: needsRoot }, () =>
+  test('sandboxes reach only what their policies allow (runs in a network namespace of its own)', { skip: needsRoot }, () =>
     runOnPrivateHost(import.meta.filename),
   )
 } else {
@@ -136,7 +136,7 @@ if (!isPrivateHost) {
       await isOpen(slot, wayOut, 9000)
       await isOpen(slot, sibling.address)
       assert.ok(await open(undefined, sibling.address))
-      // The nft table is missing at this point. This call loads it again, like each change of a policy.
+      // The nft table is missing at this point. `apply` loads the table again, as it does at each change of a policy.
       await pool.apply(slot, only(`${web.listed}/32`))
       await Promise.all([isClosed(slot, wayOut, 9000), isClosed(slot, sibling.address), isClosed(sibling, web.listed)])
       await isOpen(slot, web.listed)
@@ -167,7 +167,7 @@ if (!isPrivateHost) {
       await pool.apply(slot, nothing)
     })
 
-    test('a sandbox cannot open more connections than its limit, and another sandbox can still connect', async () => {
+    test('a sandbox cannot open more connections than its limit; a second sandbox can still connect', async () => {
       const slot = await slotWith(everything)
       const sibling = await slotWith(everything)
       const atOnce = `const socket = require('node:dgram').createSocket('udp4')

@@ -20,7 +20,7 @@ const relay = '192.88.99.1'
 const lan = '192.168.77.7'
 const metadata = '169.254.169.254'
 const gateway = '198.51.100.2'
-/** Public addresses in networks to which tests connect the host later. From then on, these addresses are closed to sandboxes. */
+/** Public addresses in networks to which tests connect the host later. After that, these addresses are closed to sandboxes. */
 const later = { onLink: '9.20.0.7', behindVpn: '9.30.0.7', alone: '9.40.0.7', gateway: '9.50.0.1' }
 
 const everything: NetworkPolicy = { blockAll: false, allowList: null }
@@ -51,7 +51,7 @@ const udp = async (from: Slot, to: string, port = 80) => (await inside(from, sen
 
 if (!isPrivateHost) {
   test(
-    'in a private network namespace, forbidden connections of sandboxes are refused immediately',
+    'forbidden connections of sandboxes are refused immediately (runs in a network namespace of its own)',
     { skip: needsRoot },
     () => runOnPrivateHost(import.meta.filename),
   )
@@ -95,14 +95,14 @@ if (!isPrivateHost) {
       assert.equal(await tcp(slot, web.listed), 'open')
     })
 
-    test('connections to addresses outside a list of CIDRs or domains are refused; with `block all` all are', async () => {
+    test('connections to addresses outside a list of CIDRs or domains are refused; `block all` refuses all', async () => {
       for (const policy of [only(web.listed), named('listed.test'), nothing]) {
         const slot = await slotWith(policy)
         await isRefused(slot, web.other)
       }
     })
 
-    test('if a sandbox sends too many forbidden packets, they are dropped; other sandboxes still get refusals', async () => {
+    test('too many forbidden packets of a sandbox are dropped; other sandboxes still get refusals', async () => {
       const slot = await slotWith(nothing)
       const flood = `const dgram = require('node:dgram').createSocket('udp4')
         dgram.bind(() => { for (let n = 0; n < 2000; n += 1) dgram.send('x', 80, '${web.listed}'); setTimeout(() => dgram.close(), 50) })`
@@ -169,7 +169,7 @@ if (!isPrivateHost) {
       await runCommand(['ip', 'addr', 'del', `${web.listed}/32`, 'dev', 'lo'])
     })
 
-    test('the user that runs Alcove’s resolver can reach other resolvers, but nothing else on the host', async () => {
+    test('on the host, the Linux user of Alcove’s resolver can reach only other resolvers, at port 53', async () => {
       await using _listening = await listenIn(undefined, [8080])
       const from = (uid: number, to: string, port: number) =>
         runCommand([

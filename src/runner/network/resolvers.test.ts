@@ -5,7 +5,7 @@ import { nameServersIn, resolversForSandboxes } from './resolvers.ts'
 const host = (files: Record<string, string>) => (path: string) => files[path] ?? ''
 
 suite('the DNS resolvers that sandboxes use', () => {
-  test('sandboxes use the host’s own resolvers if sandboxes can reach them', () => {
+  test('sandboxes use the host’s own resolvers if these can be reached from sandboxes', () => {
     assert.deepEqual(
       resolversForSandboxes(host({ '/etc/resolv.conf': '# x\nnameserver 10.0.0.2\nnameserver 9.9.9.9\n' })),
       ['10.0.0.2', '9.9.9.9'],
@@ -20,7 +20,7 @@ suite('the DNS resolvers that sandboxes use', () => {
     assert.deepEqual(resolversForSandboxes(host(files)), ['192.168.1.1'])
   })
 
-  test('sandboxes use public resolvers if the host has none that they can reach', () => {
+  test('sandboxes use public resolvers if they cannot reach any resolver of the host', () => {
     assert.deepEqual(resolversForSandboxes(host({})), ['1.1.1.1', '8.8.8.8'])
     assert.deepEqual(resolversForSandboxes(host({ '/etc/resolv.conf': 'nameserver 169.254.169.254\n' })), [
       '1.1.1.1',
@@ -28,7 +28,7 @@ suite('the DNS resolvers that sandboxes use', () => {
     ])
   })
 
-  test('sandboxes use at most three of the host’s resolvers, and none at loopback, link-local or IPv6', () => {
+  test('sandboxes use at most three resolvers of the host, and no loopback, link-local or IPv6 address', () => {
     const text = [
       '::1',
       'fe80::1%eth0',

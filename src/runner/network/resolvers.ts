@@ -1,5 +1,5 @@
-// Chooses the DNS resolvers for sandboxes. Sandboxes cannot reach a resolver on the host's loopback, so they use the resolvers
-// behind it. A link-local resolver is never used: at 169.254.169.254 clouds serve credentials.
+// Chooses the DNS resolvers for sandboxes. Sandboxes cannot reach a resolver on the host's loopback, so they use the resolvers that
+// this resolver asks. A link-local resolver is never used: at 169.254.169.254, clouds serve credentials.
 import { readFileSync } from 'node:fs'
 import { type Cidr, overlap, parseCidr } from './cidr.ts'
 import { ofNoHost } from './closed.ts'
@@ -33,7 +33,7 @@ export const nameServersIn = (text: string) =>
     })
     .slice(0, 3)
 
-/** Returns the IPv4 addresses of the resolvers for sandboxes, the preferred one first. Always returns at least one. */
+/** Returns the IPv4 addresses of the resolvers for sandboxes, the preferred resolver first. Always returns at least one address. */
 export const resolversForSandboxes = (read: (path: string) => string = textOf): string[] => {
   for (const file of files) {
     const found = nameServersIn(read(file))

@@ -1,4 +1,4 @@
-// Makes the firewall rules of a slot from its policy, and reads them from the kernel after a restart.
+// Makes the firewall rules of a slot from the sandbox's policy, and reads these rules from the kernel after a restart.
 import { runCommand } from '#src/kit/run-command.ts'
 import type { NetworkPolicy } from '#src/wire/runner-link.ts'
 import { type Cidr, parseCidr, withoutNested } from './cidr.ts'
@@ -16,7 +16,7 @@ export type Rule = (
   /** `domains`: the names that the sandbox may reach. Undefined after a restart, because the kernel does not store names. */
   | { verdict: 'named'; cidrs: readonly string[]; domains: readonly string[] | undefined }
 ) & {
-  /** Whether connections to port 443 go through the process that puts secrets into requests (src/egress). */
+  /** Whether connections to port 443 go through the proxy for secrets (src/egress). */
   isProxied?: true
 }
 

@@ -1,5 +1,5 @@
 // Writes, as nft text, the firewall rules that all sandboxes of an instance share. The text replaces an earlier runner's rules in
-// one transaction, so rules are in force at every moment. The kernel keeps the elements and chains of single sandboxes.
+// one transaction, so rules apply at every moment. The set elements and chains of single sandboxes stay in the kernel.
 import { users } from '#src/kit/confined.ts'
 import { closedRanges, neverOpened } from './closed.ts'
 import { gatewayOf, linksOf, type Range, rangeText, tableOf } from './names.ts'
@@ -34,7 +34,7 @@ export const mostConnections = 16_384
 
 /**
  * Computes the maximum numbers of tracked connections. The host and all sandboxes share the kernel's connection table, and a full
- * table drops new connections. So one organization may use at most an eighth of it.
+ * table drops new connections. One organization may therefore use at most an eighth of this table.
  */
 export const connectionBounds = (tableSize: number): ConnectionBounds => {
   const organization = Math.max(64, Math.floor(tableSize / 8))
@@ -42,18 +42,20 @@ export const connectionBounds = (tableSize: number): ConnectionBounds => {
 }
 
 /**
- * Limit of packet fragments from one organization. They wait in memory that the host and all sandboxes share (4 MiB, for 30 s).
- * Programs hardly ever send fragments, because sandboxes have the host's MTU.
+ * Limit of packet fragments from one organization. Fragments wait for up to 30 s in memory that the host and all sandboxes share (4
+ * MiB). Programs hardly ever send fragments, because sandboxes have the host's MTU.
  */
 const fragments = 'limit rate over 10/second burst 64 packets'
 
-/** Limit of refusals that are sent to one sandbox. Above it, forbidden packets are dropped without an answer. */
+/** Limit of refusals that are sent to one sandbox. Above this limit, forbidden packets are dropped without an answer. */
 const refusals = 'limit rate over 100/second burst 200 packets'
 
 /** Maximum number of addresses in a set of the instance's nft table. A runner has at most this many addresses for sandboxes. */
 const mostAddresses = 4_096
 
-/** Maximum number of organizations in a set: one for each slot, and those whose last connections the kernel still tracks. */
+/**
+ * Maximum number of organizations in a set: one for each slot, and organizations whose last connections the kernel still tracks.
+ */
 const mostOrganizations = 16_384
 
 const port53 = 'meta l4proto { tcp, udp } th dport 53'
@@ -66,8 +68,8 @@ const askRules = (range: Range, ports: Ports) =>
   )
 
 /**
- * Matches connections to port 443 from sandboxes with secrets. The rules use this after the policy of the sandbox has allowed the
- * connection.
+ * Matches connections to port 443 from sandboxes with secrets. Rules with this text apply only after the sandbox's policy has
+ * allowed the connection.
  */
 const proxied = 'iifname . ip saddr @proxied tcp dport 443'
 
@@ -119,9 +121,9 @@ export const rulesetText = ({ instance, range, resolvers, opened }: RulesetParts
     `add map inet ${table} slots { type ifname . ipv4_addr : verdict; }`,
 
     'add chain inet $T refuse',
-    // Refuses packets to the host, to other sandboxes, to `neverOpened`, and to closed networks that the operator has not opened.
-    // It sees the original destination, because it runs before rules that replace the destination, such as Docker's rules for
-    // published ports.
+    // The chain `guard` refuses packets to the host and to other sandboxes. It also refuses packets to closed networks, unless the
+    // operator has opened the network; networks of `neverOpened` stay closed. The chain runs before rules that replace the
+    // destination, such as Docker's rules for published ports, so it sees the original destination.
     ...chainOf('guard', '', [
       'fib daddr type { broadcast, multicast, anycast } drop',
       'fib daddr type != unicast goto refuse',
@@ -150,8 +152,8 @@ export const rulesetText = ({ instance, range, resolvers, opened }: RulesetParts
       `add @fragments { meta mark ${fragments} } drop`,
       'meta mark set 0',
     ]),
-    // Checks every packet that leaves a sandbox. So a stricter policy also stops connections that are already open. Interface and
-    // source address must match together, so a packet with a forged address is dropped.
+    // Checks every packet that leaves a sandbox. A stricter policy therefore also stops connections that are already open.
+    // Interface and source address must match together, so a packet with a forged address is dropped.
     ...chainOf('leaving', '{ type filter hook prerouting priority mangle; policy accept; }', [
       `iifname != ${links} return`,
       'meta nfproto != ipv4 drop',
@@ -159,8 +161,8 @@ export const rulesetText = ({ instance, range, resolvers, opened }: RulesetParts
       'drop',
     ]),
     ...chainOf('arriving', '{ type filter hook forward priority filter; policy accept; }', [
-      // Before a sandbox got its list of domains, it may have opened a connection to another resolver. This drops the packets of
-      // that connection.
+      // Before a sandbox got its list of domains, it may have opened a connection to a resolver other than Alcove's. This rule
+      // drops the packets of that connection.
       `iifname . ip saddr @askers ${port53} drop`,
       `oifname ${links} iifname ${links} drop`,
       `oifname ${links} ct state established,related accept`,
@@ -174,14 +176,15 @@ export const rulesetText = ({ instance, range, resolvers, opened }: RulesetParts
       ...(resolverPorts === undefined ? [] : askRules(range, resolverPorts)),
       `iifname . ip saddr @askers ${port53} drop`,
     ]),
-    // If a sandbox has secrets, its connections to port 443 go to the proxy for secrets. Before that, the sandbox's policy has
-    // checked the original destination.
+    // If a sandbox has secrets, its connections to port 443 go to the proxy for secrets. The sandbox's policy has checked the
+    // original destination before.
     ...chainOf(
       'to_egress',
       '{ type nat hook prerouting priority dstnat - 1; policy accept; }',
       egressRules(range, egressPort),
     ),
-    // Packets to the host itself. A sandbox may reach only Alcove's resolver, the proxy for secrets, and the host's own resolver.
+    // Rules for packets to the host itself. A sandbox may reach only Alcove's resolver, the proxy for secrets, and the host's own
+    // resolver.
     ...chainOf('to_host', '{ type filter hook input priority filter; policy accept; }', [
       `iifname != ${links} ip daddr ${gatewayOf(range)} drop`,
       `iifname != ${links} return`,
@@ -198,14 +201,14 @@ export const rulesetText = ({ instance, range, resolvers, opened }: RulesetParts
       'ct state established,related accept',
       'drop',
     ]),
-    // Alcove's resolver reads input of hostile programs. So it may only answer sandboxes and ask other resolvers. The rules match
-    // only packets from the resolver's Linux user.
+    // Alcove's resolver reads input of hostile programs. The resolver may therefore only answer sandboxes and ask other resolvers.
+    // The rules match only packets from the resolver's Linux user.
     ...chainOf('from_resolver', '{ type filter hook output priority filter; policy accept; }', [
       `meta skuid ${users.resolver} ct direction original meta l4proto != { tcp, udp } drop`,
       `meta skuid ${users.resolver} ct direction original meta l4proto { tcp, udp } th dport != 53 drop`,
     ]),
-    // The proxy for secrets reads input of hostile programs and servers. It may only answer sandboxes and connect to port 443 of
-    // other hosts.
+    // The proxy for secrets reads input of hostile programs and servers. This proxy may only answer sandboxes and connect to port
+    // 443 of other hosts.
     ...chainOf('from_egress', '{ type filter hook output priority filter; policy accept; }', [
       `meta skuid ${users.egress} ct direction original oifname "lo" drop`,
       `meta skuid ${users.egress} ct direction original meta l4proto != tcp drop`,
@@ -229,7 +232,10 @@ export const rulesetText = ({ instance, range, resolvers, opened }: RulesetParts
 export const ofHostText = (instance: string, ofHost: readonly string[]): string =>
   setOf('of_host', 'ipv4_addr', ofHost).join('\n').replaceAll('$T', tableOf(instance))
 
-/** Returns the nft text that redirects the DNS questions of slots with a list of domains to the ports of Alcove's resolver. */
+/**
+ * Returns the nft text that redirects DNS questions to the ports of Alcove's resolver, for slots with a list of domains or with all
+ * traffic blocked.
+ */
 export const askText = (instance: string, range: Range, ports: Ports): string => {
   const chain = `inet ${tableOf(instance)} ask`
   return [
@@ -249,7 +255,7 @@ export const egressText = (instance: string, range: Range, port: number): string
 export const namedOf = (slot: number) => `named${slot}`
 
 /**
- * Maximum number of elements in a slot's set of opened addresses. It is never reached, because `openLimit` in
+ * Maximum number of elements in a slot's set of opened addresses. A set never gets so many elements, because `openLimit` in
  * opened-addresses.ts is far lower.
  */
 const namedSize = 65_536
@@ -284,8 +290,8 @@ export const namedRemovalText = (instance: string, slot: number): string[] =>
   ['flush chain', 'delete chain', 'delete set'].map((verb) => `${verb} inet ${tableOf(instance)} ${namedOf(slot)}`)
 
 /**
- * Returns the nft text that opens addresses for at least `seconds`. Each is added, deleted and added again, because old kernels do
- * not change the timeout of an address in the set.
+ * Returns the nft text that opens addresses for at least `seconds`. Each address is added, deleted and added again, because old
+ * kernels do not change the timeout of an address in the set.
  */
 export const openingText = (instance: string, slot: number, addresses: readonly string[], seconds: number): string => {
   const set = `inet ${tableOf(instance)} ${namedOf(slot)}`

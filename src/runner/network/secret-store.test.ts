@@ -16,14 +16,14 @@ suite('`SecretStore` stores the values of secrets on a host', () => {
     assert.deepEqual([values(store, 'one'), values(store, 'two')], [['a 2'], ['a 2']])
   })
 
-  test('`SecretStore` ignores a list of a sandbox’s secrets if it knows a newer generation of the sandbox', () => {
+  test('`SecretStore` ignores a sandbox’s secrets if it already has those of a newer generation', () => {
     const store = new SecretStore()
     store.take({ secrets: [], sandboxes: [use('one', 3)] })
     store.take({ secrets: [secret('a')], sandboxes: [use('one', 2, 'a')] })
     assert.deepEqual(values(store, 'one'), [])
   })
 
-  test('`SecretStore` deletes a secret if control sends a sandbox’s secrets without a value for this secret', () => {
+  test('`SecretStore` deletes a sandbox’s secret if control’s message for the sandbox has no value for it', () => {
     const store = new SecretStore()
     store.take({ secrets: [secret('a'), secret('b')], sandboxes: [use('one', 1, 'a', 'b')] })
     store.take({ secrets: [secret('b')], sandboxes: [use('one', 1, 'a', 'b')] })

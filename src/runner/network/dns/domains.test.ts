@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { isDomain, isListed } from './domains.ts'
 
-suite('a sandbox’s list of allowed domains', () => {
+suite('names that a sandbox’s list of allowed domains allows', () => {
   for (const [name, isThere] of [
     ['api.example.com', true],
     ['a.b.test', true],

@@ -69,7 +69,7 @@ suite('a DNS question from a sandbox', () => {
     ['an update', Buffer.concat([header({ flags: 0x2800 }), question('a.b').subarray(12)]), codes.notImplemented],
   ]
   for (const [what, message, code] of odd)
-    test(`readQuestion does not accept this message as a DNS question: ${what}`, () =>
+    test(``readQuestion` does not accept this message as a DNS question: ${what}`, () =>
       assert.equal(readQuestion(message), code))
 
   for (const [what, labels] of [
@@ -79,7 +79,7 @@ suite('a DNS question from a sandbox', () => {
     ['bytes beyond ASCII', ['\xff', 'example', 'com']],
     ['the root', []],
   ] as const) {
-    test(`if no list of domains can contain a name, readQuestion returns undefined as the name: ${what}`, () => {
+    test(``readQuestion` returns no name if no list of domains can contain the name in the question: ${what}`, () => {
       assert.equal(nameIn(Buffer.concat([header(), wireName(labels), end()])), undefined)
     })
   }
@@ -124,7 +124,7 @@ suite('a DNS answer to a sandbox', () => {
   const asked = readQuestion(question('api.example.com'))
   assert.ok(typeof asked === 'object')
 
-  test('a DNS answer repeats the question; each address record in it points to the name in the question', () => {
+  test('a DNS answer repeats the question; each of its address records points to the name in the question', () => {
     const answer = writeAnswer(asked, { code: codes.ok, addresses: ['1.2.3.4', '5.6.7.8'], seconds: 300 }, 512)
     const record = (...address: number[]) => [0xc0, 12, 0, 1, 0, 1, 0, 0, 1, 44, 0, 4, ...address]
     assert.deepEqual(

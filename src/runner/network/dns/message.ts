@@ -1,5 +1,5 @@
 // Reads DNS questions and writes answers (RFC 1035 §4), for Alcove's own resolver. The questions come from sandboxes, so they are
-// untrusted. Node's library c-ares reads the answers of other resolvers.
+// untrusted. Answers of other resolvers are read by Node's library c-ares.
 
 export const types = { A: 1 } as const
 export const codes = { ok: 0, formatError: 1, serverFailure: 2, noSuchName: 3, notImplemented: 4, refused: 5 } as const
@@ -7,10 +7,10 @@ export const codes = { ok: 0, formatError: 1, serverFailure: 2, noSuchName: 3, n
 type Code = (typeof codes)[keyof typeof codes]
 
 type Question = {
-  /** The first part of the received DNS message: its header (12 bytes) and its question. The answer is made from it. */
+  /** The first part of the received DNS message: its header (12 bytes) and its question. The answer begins with these bytes. */
   asked: Buffer
   type: number
-  /** The name in the question, in lower case. Undefined if it contains characters that no allowed domain may contain. */
+  /** The name in the question, in lower case. Undefined if the name contains characters that no allowed domain may contain. */
   name: string | undefined
 }
 
@@ -24,8 +24,8 @@ export const mostQuestionBytes = 1232
 type Name = { end: number; name: string | undefined }
 
 /**
- * Reads the name after the header of a DNS message. A compression pointer is an error, because a question has no earlier name to
- * which it could point.
+ * Reads the name after the header of a DNS message. A compression pointer is an error, because no name before the question exists
+ * to which it could point.
  */
 const readName = (message: Buffer): Name | undefined => {
   const labels: string[] = []
@@ -36,8 +36,8 @@ const readName = (message: Buffer): Name | undefined => {
     const end = at + 1 + length
     if (end > message.length || end - headerBytes > mostNameBytes) return undefined
     if (length === 0) {
-      // Allowed domains have only these characters, so any other name is undefined. A dot inside a label would look like the
-      // label's end.
+      // Allowed domains have only these characters, so a name with other characters becomes undefined. A dot inside a label would
+      // look like the label's end.
       const isPlain = labels.length > 0 && labels.every((label) => /^[a-z0-9_-]+$/.test(label))
       return { end, name: isPlain ? labels.join('.') : undefined }
     }
@@ -64,7 +64,7 @@ export const readQuestion = (message: Buffer): Question | Code | undefined => {
   return { asked: message.subarray(0, read.end + 4), type, name: read.name }
 }
 
-/** Makes the header of an answer. It repeats the id and the flag "recursion desired" of the message. */
+/** Makes the header of an answer. The header repeats the id and the flag "recursion desired" of `message`. */
 const headerOf = (message: Buffer, code: Code, isCut: boolean, questions: 0 | 1, answers: number) => {
   const header = Buffer.alloc(headerBytes)
   message.copy(header, 0, 0, 2)
@@ -78,7 +78,7 @@ const headerOf = (message: Buffer, code: Code, isCut: boolean, questions: 0 | 1,
 /** Makes the answer to a message whose question could not be read. The answer contains only the error code. */
 export const writeCode = (message: Buffer, code: Code): Buffer => headerOf(message, code, false, 0, 0)
 
-// Makes a DNS record with one address. Its name is a pointer to the name in the question.
+// Makes a DNS record with one address. The record's name is a pointer to the name in the question.
 const addressRecord = (address: string, seconds: number) => {
   const record = Buffer.from([
     0xc0,
@@ -101,7 +101,7 @@ const addressRecord = (address: string, seconds: number) => {
 
 export type Answer = { code: Code; addresses: readonly string[]; seconds: number }
 
-/** Makes an answer of at most `limit` bytes. If the addresses do not fit, the client asks again over TCP. */
+/** Makes an answer of at most `limit` bytes. If the addresses do not fit, leaves them out, and the client asks again over TCP. */
 export const writeAnswer = ({ asked }: Question, { code, addresses, seconds }: Answer, limit: number): Buffer => {
   const records = Buffer.concat(addresses.map((address) => addressRecord(address, seconds)))
   const isCut = asked.length + records.length > limit

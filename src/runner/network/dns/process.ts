@@ -1,4 +1,4 @@
-// Main program of Alcove's DNS resolver, a process without privileges, because it reads untrusted input. If it crashes, its
+// Main program of Alcove's DNS resolver. The process has no privileges, because it reads untrusted input. If the process crashes,
 // sandboxes only get no DNS answers for a moment.
 import { Resolver } from 'node:dns/promises'
 import { startDnsServer } from './server.ts'

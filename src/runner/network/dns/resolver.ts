@@ -1,5 +1,5 @@
-// Starts Alcove's DNS resolver when a sandbox first needs it: one with allowed domains, or with all traffic blocked. Opens
-// addresses in the firewall on its request.
+// Starts Alcove's DNS resolver when a sandbox first needs it: a sandbox with allowed domains, or with all traffic blocked. Opens
+// addresses in the firewall when the resolver requests it.
 import { isIPv4 } from 'node:net'
 import { confined, users } from '#src/kit/confined.ts'
 import type { Logger } from '#src/kit/log.ts'
@@ -13,10 +13,10 @@ type ResolverParts = {
   /** The host's address on which the resolver listens. The address is in the range of the sandboxes' addresses. */
   address: string
   upstreams: readonly string[]
-  /** Redirects a sandbox's DNS questions to the resolver's ports if it has a list of domains or all its traffic is blocked. */
+  /** Redirects DNS questions to the resolver's ports, for all sandboxes with a list of domains or with all traffic blocked. */
   lead: (ports: Ports) => Promise<void>
   /**
-   * If the sandbox's policy allows `name`, opens its addresses in the firewall, without those in closed networks. Returns the
+   * If the sandbox's policy allows `name`, opens `addresses` in the firewall, except addresses in closed networks. Returns the
    * opened addresses.
    */
   open: (sandbox: string, name: string, addresses: readonly string[], seconds: number) => Promise<readonly string[]>
@@ -59,7 +59,7 @@ export class Resolver {
     })
   }
 
-  /** Starts the resolver if it does not run. Resolves when it answers questions. */
+  /** Starts the resolver if it does not run. The promise resolves when the resolver answers questions. */
   serve(): Promise<void> {
     return this.#program.serve()
   }

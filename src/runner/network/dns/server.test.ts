@@ -26,7 +26,7 @@ const serve = async (parts: Partial<DnsServerParts> = {}): Promise<DnsServer & D
   return { ...server, [Symbol.dispose]: server.close }
 }
 
-/** Sends these datagrams and returns the answer to the last one, which has an id of its own. */
+/** Sends these datagrams and returns the answer to the last datagram, which has an id of its own. */
 const askUdp = async ({ udp }: DnsServer, ...messages: Buffer[]): Promise<Buffer> => {
   const socket = createSocket('udp4')
   try {
@@ -41,10 +41,12 @@ const askUdp = async ({ udp }: DnsServer, ...messages: Buffer[]): Promise<Buffer
   }
 }
 
-/** Resolves when the socket is closed, also if the other side has broken the connection. */
+/** Resolves when the socket is closed, also if the peer has broken the connection. */
 const closed = (socket: Socket) => new Promise((resolve) => socket.once('close', resolve))
 
-/** Sends `chunks` over one TCP connection. Returns the answers that come before the server closes it, at most `answers`. */
+/**
+ * Sends `chunks` over one TCP connection. Returns the answers that come before the server closes the connection, at most `answers`.
+ */
 const askTcp = async ({ tcp }: DnsServer, chunks: readonly Buffer[], answers: number): Promise<Buffer[]> => {
   const socket = connect(tcp, address)
   socket.on('error', () => {})
@@ -96,7 +98,7 @@ suite('the resolver for sandboxes with a list of domains', () => {
     assert.deepEqual([codeOf(await askUdp(server, question('api.example.com', 28)))], [0], 'AAAA is empty')
   })
 
-  test('if another resolver that Alcove’s resolver asks fails, Alcove’s answer has the DNS code for failure', async () => {
+  test('if the resolver that Alcove’s resolver asks fails, Alcove’s answer has the DNS code for failure', async () => {
     for (const [code, expected] of [
       ['ENOTFOUND', 3],
       ['ENODATA', 0],
@@ -122,7 +124,7 @@ suite('the resolver for sandboxes with a list of domains', () => {
       },
     })
     const many = Array.from({ length: 64 }, () => framed(question('api.example.com')))
-    // Over TCP, a sandbox could only ask 8 questions at a time, one on each connection.
+    // The questions go over UDP: over TCP, a sandbox could only ask 8 questions at a time, one on each connection.
     const socket = createSocket('udp4')
     for (const message of many) socket.send(message.subarray(2), server.udp, address)
     await full
@@ -133,7 +135,7 @@ suite('the resolver for sandboxes with a list of domains', () => {
     assert.equal(codeOf(await askUdp(server, question('api.example.com', 1, 10))), 0)
   })
 
-  test('Alcove’s resolver answers a sandbox’s DNS question even while 40 other sandboxes send masses of them', async () => {
+  test('Alcove’s resolver answers a sandbox’s DNS question even while 40 other sandboxes flood the resolver', async () => {
     let asked = 0
     const { promise: released, resolve: release } = Promise.withResolvers<void>()
     const { promise: full, resolve: isFull } = Promise.withResolvers<void>()
@@ -166,7 +168,7 @@ suite('the resolver for sandboxes with a list of domains', () => {
     }
   })
 
-  test('Alcove’s resolver answers questions over TCP in order, even if they arrive in pieces or at once', async () => {
+  test('Alcove’s resolver answers questions over TCP in order, even if questions come in pieces or at once', async () => {
     using server = await serve()
     const [first, second] = [framed(question('api.example.com', 1, 1)), framed(question('b.a.test', 1, 2))]
     const both = Buffer.concat([first, second])

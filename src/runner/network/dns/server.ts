@@ -1,5 +1,5 @@
-// The DNS server for sandboxes with allowed domains. It answers only for listed names, with addresses that were first opened in the
-// firewall. It knows a sandbox by its source address; the firewall drops forged addresses.
+// The DNS server for sandboxes with allowed domains. The server answers only for listed names, with addresses that were first
+// opened in the firewall. It knows a sandbox by the source address of packets; the firewall drops forged addresses.
 import { createSocket } from 'node:dgram'
 import { once } from 'node:events'
 import { type AddressInfo, createServer, type Socket } from 'node:net'
@@ -15,18 +15,15 @@ export type DnsServerParts = {
   domainsOf: (sandbox: string) => readonly string[] | undefined
   /** Asks other resolvers for the addresses of a name. Rejects with an error that has a `code` of `node:dns`. */
   lookup: (name: string) => Promise<readonly ResolvedAddress[]>
-  /**
-   * Opens addresses in the firewall for a sandbox. Returns the opened addresses, which are the only ones that the answer may
-   * contain.
-   */
+  /** Opens addresses in the firewall for a sandbox. Returns the opened addresses. The answer may contain only these addresses. */
   open: (sandbox: string, name: string, addresses: readonly string[], seconds: number) => Promise<readonly string[]>
 }
 
 export type DnsServer = { udp: number; tcp: number; close: () => void }
 
 /**
- * Maximum size in bytes of an answer over UDP. After a truncated answer, the client asks again over TCP. Larger answers would need
- * EDNS.
+ * Maximum size in bytes of an answer over UDP. After a truncated answer, the client asks again over TCP. Larger answers over UDP
+ * would need EDNS.
  */
 const mostUdpBytes = 512
 const mostTcpBytes = 65_535
@@ -34,8 +31,8 @@ const mostAddresses = 64
 /** Maximum seconds for which a client may store an answer. The firewall keeps the address open for longer. */
 const mostSeconds = 300
 /**
- * Maximum numbers of questions that are being answered: `each` of one sandbox, `all` together. When `all` is used up, each sandbox
- * still gets `sure`.
+ * Maximum numbers of questions that are being answered at a time: `each` for one sandbox, `all` for all sandboxes together. When
+ * `all` is used up, each sandbox may still have `sure` questions.
  */
 const mostAtOnce = { each: 64, all: 2048, sure: 4 }
 const mostConnections = { each: 8, all: 1024, sure: 1 }
@@ -80,7 +77,8 @@ export const startDnsServer = async (parts: DnsServerParts): Promise<DnsServer> 
     if (typeof question === 'number') return writeCode(message, question)
     const { name, type } = question
     if (name === undefined || !isListed(domains, name)) return writeAnswer(question, empty(notListed), limit)
-    // Sandboxes have no IPv6. HTTPS, SRV or TXT records could contain addresses and ports that the firewall has not opened.
+    // Only questions for IPv4 addresses get records. Sandboxes have no IPv6. HTTPS, SRV or TXT records could name addresses that
+    // the firewall has not opened.
     if (type !== types.A) return writeAnswer(question, empty(codes.ok), limit)
     if (!underWay.take(sandbox)) return undefined
     try {
@@ -100,7 +98,7 @@ export const startDnsServer = async (parts: DnsServerParts): Promise<DnsServer> 
 
   const serve = async (socket: Socket, sandbox: string) => {
     let waiting: Buffer = Buffer.alloc(0)
-    // While a question is being answered, this loop reads nothing from the connection. Questions therefore do not pile up in
+    // While a question is being answered, this loop reads nothing from the connection. Therefore unanswered questions do not fill
     // memory.
     for await (const chunk of socket) {
       waiting = Buffer.concat([waiting, chunk as Buffer])

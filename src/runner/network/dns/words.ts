@@ -1,4 +1,4 @@
-// Messages between the runner and the process of its resolver. They use the IPC channel of a Node child process.
+// Messages between the runner and the process of its resolver, over the IPC channel of a Node child process.
 
 export type ToResolver =
   | { type: 'serve'; address: string; upstreams: readonly string[] }
@@ -8,8 +8,8 @@ export type ToResolver =
    */
   | { type: 'sandbox'; sandbox: string; domains: readonly string[] | null }
   /**
-   * The addresses that the runner has opened in the firewall for the request `open` with this `id`. Only these go to the sandbox.
-   * `null`: none could be opened.
+   * The addresses that the runner has opened in the firewall for the request `open` with this `id`. The answer to the sandbox has
+   * only these addresses. `null`: the addresses could not be opened.
    */
   | { type: 'opened'; id: number; addresses: readonly string[] | null }
 
