@@ -20,7 +20,7 @@ suite('`oneAtATime` runs only one piece of work per key at a time', () => {
     assert.deepEqual(did, ['other', 'first', 'second'])
   })
 
-  test('`oneAtATime` refuses work for a key if work of 32 callers for that key waits', async () => {
+  test('`oneAtATime` refuses work for a key if 32 callers already have work for that key', async () => {
     const line = oneAtATime()
     const gate = Promise.withResolvers<void>()
     const waiting = Array.from({ length: 32 }, () => line('a', () => gate.promise))

@@ -2,7 +2,7 @@
 import { Budget } from '#src/kit/budget.ts'
 import { FairQueue } from '#src/kit/queue.ts'
 
-/** Maximum number of calls that wait for one sandbox. Further calls are refused: probably a client repeats them in a loop. */
+/** Maximum number of calls that wait for one sandbox. Further calls are refused: a client probably repeats its calls in a loop. */
 const waitingLimit = 31
 
 export const oneAtATime = () => {

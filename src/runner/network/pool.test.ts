@@ -31,8 +31,10 @@ const hostNetwork = async () => ({
 })
 
 if (!isPrivateHost) {
-  test('a runner makes, adopts and removes network slots (runs in a network namespace of its own)', { skip: needsRoot }, () =>
-    runOnPrivateHost(import.meta.filename),
+  test(
+    'a runner makes, adopts and removes network slots (runs in a network namespace of its own)',
+    { skip: needsRoot },
+    () => runOnPrivateHost(import.meta.filename),
   )
 } else {
   suite('the life of network slots', () => {

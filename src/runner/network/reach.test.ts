@@ -36,8 +36,10 @@ const openPool = (more: Partial<NetworkPoolOptions> = {}) =>
   openNetworkPool({ instance, log: silentLog(), spare: 0, opened: [internet], ...more })
 
 if (!isPrivateHost) {
-  test('sandboxes reach only what their policies allow (runs in a network namespace of its own)', { skip: needsRoot }, () =>
-    runOnPrivateHost(import.meta.filename),
+  test(
+    'sandboxes reach only what their policies allow (runs in a network namespace of its own)',
+    { skip: needsRoot },
+    () => runOnPrivateHost(import.meta.filename),
   )
 } else {
   suite('what a sandbox can reach', () => {

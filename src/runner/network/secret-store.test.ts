@@ -30,7 +30,7 @@ suite('`SecretStore` stores the values of secrets on a host', () => {
     assert.deepEqual(values(store, 'one'), ['b 1'])
   })
 
-  test('a sandbox missing in control’s list loses its secrets, unless they came after the list was requested', () => {
+  test('a sandbox missing in control’s list loses its secrets, except secrets sent after the list’s request', () => {
     const store = new SecretStore()
     store.take({ secrets: [secret('a')], sandboxes: [use('old', 1, 'a')] }, undefined, 10)
     store.take({ secrets: [secret('b')], sandboxes: [use('new', 1, 'b')] }, undefined, 30)

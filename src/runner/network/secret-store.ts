@@ -1,4 +1,4 @@
-// Stores the secrets of this host's sandboxes, in memory only. After a restart the runner requests them again.
+// Stores the secrets of this host's sandboxes, in memory only. After a restart the runner requests the secrets again.
 import type { KnownSecret, SecretsOfRunner } from '#src/wire/secrets.ts'
 
 type Versioned = SecretsOfRunner['secrets'][number]
@@ -10,8 +10,8 @@ export class SecretStore {
 
   /**
    * Stores secrets that control has sent. Ignores older versions of secrets and older generations of sandboxes. `askedAt`: when the
-   * runner requested all secrets, if it did. Then `sandboxes` is complete: all other sandboxes lose their secrets. But a sandbox
-   * keeps secrets that control has sent since the request.
+   * runner requested all secrets, if this is the answer to that request. Sandboxes missing in such an answer lose their secrets,
+   * except secrets that control has sent since the request.
    */
   take({ secrets, sandboxes }: SecretsOfRunner, askedAt?: number, now = Date.now()): void {
     for (const secret of secrets) {
@@ -36,7 +36,7 @@ export class SecretStore {
     for (const id of this.#secrets.keys()) if (!inUse.has(id)) this.#secrets.delete(id)
   }
 
-  /** Returns the secrets that a sandbox may use. Undefined: control has not sent them yet. */
+  /** Returns the secrets that a sandbox may use. Undefined: control has not sent the sandbox's secrets yet. */
   of(sandboxId: string): KnownSecret[] | undefined {
     return this.#uses.get(sandboxId)?.secretIds.flatMap((id) => {
       const secret = this.#secrets.get(id)

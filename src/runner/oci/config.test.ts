@@ -27,8 +27,8 @@ const sandbox: SandboxConfig = {
   sudo: undefined,
 }
 
-suite('the configuration for the sandbox runtime', () => {
-  test('a sandbox has its own namespaces of all kinds; its root user is an unprivileged user of the host', () => {
+suite('the configuration of a sandbox for the OCI runtime', () => {
+  test('a sandbox has its own namespaces of all kinds; its root user is unprivileged on the host', () => {
     const { linux } = makeConfig(sandbox)
     assert.deepEqual(linux.namespaces.map(({ type }) => type).sort(), [
       'cgroup',
@@ -42,7 +42,7 @@ suite('the configuration for the sandbox runtime', () => {
     assert.deepEqual(linux.uidMappings, [{ containerID: 0, hostID: 231_072, size: 65536 }])
   })
 
-  test('the OCI runtime’s configuration has the limits of CPU and memory that the sandbox’s assignment has', () => {
+  test('the OCI runtime’s configuration has the CPU and memory limits of the sandbox’s assignment', () => {
     const { resources } = makeConfig(sandbox).linux
     assert.deepEqual(resources.cpu, { shares: 1536, quota: 150_000, period: 100_000, cpus: '0-1' })
     assert.deepEqual(resources.memory, { limit: 2 ** 31, swap: 2 ** 31, kernelTCP: 2 ** 28 })
@@ -61,7 +61,7 @@ suite('the configuration for the sandbox runtime', () => {
     assert.equal('seccomp' in plain.linux && plain.linux.seccomp, profile)
   })
 
-  test('only files that were made for a sandbox are bind-mounted; files that it must not write are read-only', () => {
+  test('only files made for a sandbox are bind-mounted; files that the sandbox must not write are read-only', () => {
     const binds = makeConfig(sandbox).mounts.filter(({ type }) => type === 'bind')
     const shown = ['meminfo', 'cpuinfo', 'online'].map((name) => `/run/x/own/${name}`)
     assert.deepEqual(

@@ -1,4 +1,5 @@
-// Makes the configuration of a sandbox for the OCI runtime (config.json). It is a pure function, so tests need not start a sandbox.
+// Makes the configuration of a sandbox for the OCI runtime (config.json). A pure function makes it, so tests need not start a
+// sandbox.
 
 import {
   cpuLimit,
@@ -14,7 +15,7 @@ import type { IdRange } from './ids.ts'
 import { makeVolumeFilter } from './seccomp/arguments.ts'
 import type { SeccompProfile } from './seccomp/profile.ts'
 
-/** The system call filter. For crun it is compiled, which makes a start 13 ms faster; other runtimes need a profile. */
+/** The system call filter. crun gets the filter compiled, which makes a start 13 ms faster; other runtimes need a profile. */
 export type Filter = { kind: 'compiled'; base64: string } | { kind: 'profile'; profile: SeccompProfile }
 
 export type SandboxConfig = {
@@ -41,14 +42,14 @@ export type SandboxConfig = {
   memoryGiB: number
   /** Limit of the speed at which the disk is read and written. Undefined: no limit. */
   diskSpeed: DiskSpeed | undefined
-  /** Whether the kernel can limit swap. If it cannot, the configuration has no swap limit, because the start would fail. */
+  /** Whether the kernel can limit swap. If the kernel cannot, the configuration has no swap limit, because the start would fail. */
   limitsSwap: boolean
   limitsSockets: boolean
   resourceLimits: readonly ResourceLimit[]
   filter: Filter
   /** Paths that are hidden in the sandbox (masked.ts). */
   maskedPaths: readonly string[]
-  /** The sandbox's volumes. `from`: where the volume is mounted on the host. `mountPath`: its path in the sandbox. */
+  /** The sandbox's volumes. `from`: where the volume is mounted on the host. `mountPath`: the volume's path in the sandbox. */
   volumes: readonly { from: string; mountPath: string }[]
   /** Who may use sudo. Undefined: the sandbox has no sudo. */
   sudo: SudoPolicy | undefined
@@ -57,7 +58,10 @@ export type SandboxConfig = {
 /** `user`: the user who may use sudo besides root, or `*` for every user. `path`: the PATH of sudo's commands. */
 export type SudoPolicy = { user: string; path: string }
 
-/** Files that show the sandbox's own memory and processors (shown/). `inside`: the kernel's file over which each is mounted. */
+/**
+ * Files that show the sandbox's own memory and processors (shown/). `inside`: the kernel's file over which the shown file is
+ * mounted.
+ */
 const shownFiles = [
   { name: 'meminfo', inside: '/proc/meminfo' },
   { name: 'cpuinfo', inside: '/proc/cpuinfo' },
@@ -66,14 +70,14 @@ const shownFiles = [
 ] as const
 
 /**
- * Script that sets PATH in login shells. `/etc/profile` sets another PATH and then runs scripts in alphabetical order, so this
- * script runs last.
+ * Script that sets PATH in login shells. `/etc/profile` sets a different PATH and then runs scripts in alphabetical order. This
+ * script's name makes it run last.
  */
 export const loginPathScript = 'zz-alcove-path.sh'
 
 /**
  * Files of the runner that are mounted over files of the image. Each pair: the file's name in the directory `own`, and the path
- * below `/etc` that it is mounted on.
+ * below `/etc` on which this file is mounted.
  */
 const ownEtcFiles = [
   ...['hostname', 'hosts', 'resolv.conf', 'machine-id'].map((name) => [name, name] as const),
@@ -85,7 +89,7 @@ const ownEtcFiles = [
  */
 export const terminals = 256
 
-/** Path of the agent's program in the sandbox. It is in /dev because no file on the sandbox's disk can cover it there. */
+/** Path of the agent's program in the sandbox. The program is in /dev because no file on the sandbox's disk can cover it there. */
 export const agentPathInside = '/dev/.alcove/agent'
 const sudoSocketInside = '/dev/.alcove/sudo'
 
@@ -107,8 +111,8 @@ const capabilities = [
 ]
 
 /**
- * Paths that are read-only in the sandbox. `/proc/1` belongs to the agent. The sandbox's root user could otherwise change whether
- * the kernel kills the agent when memory is short (`oom_score_adj`).
+ * Paths that are read-only in the sandbox. `/proc/1` belongs to the agent: the sandbox's root user could otherwise make the kernel
+ * kill the agent when memory is short (`oom_score_adj`).
  */
 const readonlyPaths = ['/proc/1', '/proc/bus', '/proc/irq', '/proc/sys', '/proc/sysrq-trigger']
 
@@ -120,11 +124,12 @@ const mount = (destination: string, type: string, source: string, ...options: st
 })
 
 const mounts = ({ agent, own, sys, memoryGiB, cgroupVersion, volumes }: SandboxConfig) => [
-  // Volumes are mounted first. If a symbolic link leads a volume to /proc, /sys or /dev, the real one is mounted over the volume.
+  // Volumes are mounted first. If a symbolic link leads a volume to /proc, /sys or /dev, the real /proc, /sys or /dev is then
+  // mounted over the volume.
   ...volumes.map(({ from, mountPath }) => mount(mountPath, 'bind', from, 'bind', 'nosuid', 'nodev')),
   mount('/proc', 'proc', 'proc', 'nosuid', 'noexec', 'nodev'),
   mount('/dev', 'tmpfs', 'tmpfs', 'nosuid', 'strictatime', 'mode=755', 'size=1m', `nr_inodes=${memoryFiles.dev}`),
-  // The usual option `gid=5` is left out, because the kernel refuses the mount if the user namespace does not contain that group.
+  // The usual option `gid=5` is left out, because the kernel refuses the mount if the user namespace does not contain group 5.
   mount(
     '/dev/pts',
     'devpts',
@@ -151,7 +156,7 @@ const mounts = ({ agent, own, sys, memoryGiB, cgroupVersion, volumes }: SandboxC
   mount('/sys', 'bind', sys, 'bind', 'ro', 'nosuid', 'noexec', 'nodev'),
   mount('/sys/fs/cgroup', 'cgroup', 'cgroup', 'nosuid', 'noexec', 'nodev', 'relatime', 'ro'),
   // With cgroup v1, the runtime leaves /sys/fs/cgroup itself writable, and mounts only the hierarchies in it read-only. Remount
-  // it read-only.
+  // /sys/fs/cgroup read-only.
   ...(cgroupVersion === 1
     ? [mount('/sys/fs/cgroup', 'tmpfs', 'tmpfs', 'remount', 'nosuid', 'noexec', 'nodev', 'ro')]
     : []),
@@ -164,7 +169,7 @@ const mounts = ({ agent, own, sys, memoryGiB, cgroupVersion, volumes }: SandboxC
   ),
 ]
 
-/** Returns the beginning of the id, with only those characters that a host name may have. */
+/** Returns the beginning of the sandbox's id, with only characters that a host name may have. */
 export const hostnameOf = (sandboxId: string) => sandboxId.slice(0, 12).replace(/[^A-Za-z0-9]+$/, '') || 'sandbox'
 
 const blockIO = ({ major, minor, bytesPerSecond: rate }: DiskSpeed) => ({
@@ -195,7 +200,7 @@ export const makeConfig = (sandbox: SandboxConfig) => {
       terminal: false,
       user: { uid: 0, gid: 0 },
       args: agentArguments(sandbox),
-      // With HOME, the runtime does not read the sandbox's /etc/passwd, which could be a FIFO that blocks it forever.
+      // With HOME, the runtime does not read the sandbox's /etc/passwd, which could be a FIFO that blocks the runtime forever.
       env: ['PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin', 'HOME=/'],
       cwd: '/',
       capabilities: { bounding: capabilities, effective: capabilities, permitted: capabilities },

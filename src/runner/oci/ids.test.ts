@@ -6,7 +6,7 @@ import { commonIds, groupLargeIds, idsIn, idsNamedIn, mapToOwn, ownIds, sharedId
 const full = groupLargeIds(Array.from({ length: 4096 }, (_, at) => commonIds + at)) ?? assert.fail()
 
 suite('user ids of sandboxes on the host', () => {
-  test('no two sandboxes of a runner share a host id, and no host id is one that useradd or LXD assigns', () => {
+  test('no two sandboxes of a runner share a host id, and useradd and LXD assign none of these host ids', () => {
     for (const base of ['10.0.0.0', '10.127.240.0', '10.255.240.0'].map((dotted) =>
       Buffer.from(dotted.split('.').map(Number)).readUInt32BE(),
     )) {
@@ -20,7 +20,7 @@ suite('user ids of sandboxes on the host', () => {
     }
   })
 
-  test('user ids up to 65535 have host ids below 2^31, which are those of earlier versions of Alcove', () => {
+  test('user ids up to 65535 have the host ids that earlier versions of Alcove used, below 2^31', () => {
     const [low] = ownIds('10.127.240.2')
     assert.deepEqual(low, { inside: 0, outside: 1_588_692_640, count: uidCount })
     for (let n = 0; n < 2 ** 16; n += 97) {
@@ -59,7 +59,7 @@ suite('user ids of sandboxes on the host', () => {
     assert.deepEqual(groupLargeIds([0, 95_607]), [])
   })
 
-  test('every id map leaves the id 0 unchanged, and the longest id map is within the kernel’s limit', () => {
+  test('every id map for mounts leaves the id 0 unchanged; the longest id map is within the kernel’s limit', () => {
     assert.equal(mapToOwn(sharedIds), '0 0 1\n165536 165536 65536\n')
     assert.match(mapToOwn(ownIds('10.0.0.2', full)), /^0 0 1\n165536 \d+ 65536\n231072 \d+ 135168\n366240 \d+ 4096\n$/)
     const longest = groupLargeIds(Array.from({ length: 128 }, (_, at) => 4_200_000_000 + at * 70_000))

@@ -1,6 +1,6 @@
-// The user ids of sandboxes on the host. Group ids are treated alike. On disks and in images, a file's owner is the id in the
-// sandbox plus `uidBase`, so disks can be copied between sandboxes. A running sandbox has host ids of its own. Its idmapped mounts
-// show each file with the sandbox's host id instead of the id on the disk.
+// The user ids of sandboxes on the host. The rules apply to group ids, too. On disks and in images, a file's owner is the id in the
+// sandbox plus `uidBase`, so disks can be copied between sandboxes. A running sandbox has host ids of its own. The sandbox's
+// idmapped mounts show each file with its host id instead of the id on the disk.
 
 import { diskIds, moreRunningIds, runningIds } from '#src/kit/sandbox-ids.ts'
 
@@ -11,28 +11,28 @@ export const uidCount = diskIds.count
 /** Files of a sandbox have ids below this number, as the sandbox sees them. With `uidBase` added, larger ids would be invalid. */
 export const mostIds = 2 ** 32 - 1 - uidBase
 
-/** A range of user ids: `inside` is its first id in the sandbox, `outside` its first id on the host. */
+/** A range of user ids. `inside`: the range's first id in the sandbox. `outside`: the range's first id on the host. */
 export type IdRange = { inside: number; outside: number; count: number }
 
 /**
- * User ids of an image from `commonIds` on are called large. For large ids, each sandbox has this many host ids. They are the last
- * ids of its second range of host ids (`ownIds`).
+ * User ids of an image from `commonIds` on are called large. For large ids, each sandbox has this many host ids: the last ids of
+ * the sandbox's part of `moreRunningIds`.
  */
 const largeCount = 4096
 /** Every sandbox has all user ids below this number. */
 export const commonIds = uidCount + moreRunningIds.count - largeCount
 
 /**
- * Maximum number of ranges for the large ids of an image. The kernel accepts an id map of 4 KiB (user_namespaces(7)), and a line
- * has up to 29 characters.
+ * Maximum number of ranges for the user ids from `commonIds` on that an image needs. Each range is a line of the id map. The kernel
+ * accepts an id map of 4 KiB (user_namespaces(7)), and a line has up to 29 characters.
  */
 const mostGroups = 128
 
 export type IdGroup = { first: number; count: number }
 
 /**
- * Combines large ids into at most `mostGroups` ranges, joining those with the smallest gaps. Undefined if the ranges have more than
- * `largeCount` ids together.
+ * Combines the user ids from `commonIds` on into at most `mostGroups` ranges for an id map, joining ids with the smallest gaps.
+ * Undefined if these ranges have more than `largeCount` ids together.
  */
 export const groupLargeIds = (ids: Iterable<number>): IdGroup[] | undefined => {
   const large = [...new Set(ids)].filter((id) => id >= commonIds && id < mostIds).sort((a, b) => a - b)
@@ -49,20 +49,23 @@ export const groupLargeIds = (ids: Iterable<number>): IdGroup[] | undefined => {
   return groups.reduce((sum, { count }) => sum + count, 0) <= largeCount ? groups : undefined
 }
 
-/** Returns the last two bytes of an IPv4 address as a number. One runner has at most 4000 addresses, which follow each other. */
+/**
+ * Returns the last two bytes of an IPv4 address as a number. One runner has at most 4000 addresses for sandboxes, which follow each
+ * other.
+ */
 const numberOf = (address: string) => {
   const [, , high = 0, low = 0] = address.split('.').map(Number)
   return high * 256 + low
 }
 
 /**
- * Ids of sandboxes without idmapped mounts, because the host or a volume does not support these mounts. A sandbox's processes then
- * have the host ids that own its files on disks.
+ * Ids for a sandbox that has no idmapped mounts, because the host or a volume does not support them. On the host, the sandbox's
+ * processes then have the ids that own its files on disks.
  */
 export const sharedIds: readonly IdRange[] = [{ inside: 0, outside: uidBase, count: uidCount }]
 
 /**
- * Returns the ranges of ids for the sandbox with this network address. No two running sandboxes of one runner share them, but
+ * Returns the ranges of ids for the sandbox with this network address. No two running sandboxes of one runner share an id, but
  * sandboxes of two runners on one host may.
  */
 export const ownIds = (address: string, large: readonly IdGroup[] = []): IdRange[] => {
@@ -83,7 +86,7 @@ export const ownIds = (address: string, large: readonly IdGroup[] = []): IdRange
 
 /**
  * Makes the id map for idmapped mounts, from ids on disks to ids on the host (user_namespaces(7)). The host's root stays root,
- * because the overlay's own directories belong to it.
+ * because root owns the overlay's own directories.
  */
 export const mapToOwn = (ranges: readonly IdRange[]): string =>
   [{ inside: -uidBase, outside: 0, count: 1 }, ...ranges]
@@ -99,7 +102,9 @@ export const idsIn = (user: string): number[] =>
 
 const mostNamed = 100
 
-/** Returns the numbers in a Dockerfile from `commonIds` on. They may be user ids, in USER or in a command such as `chown`. */
+/**
+ * Returns the numbers in a Dockerfile from `commonIds` on. Such numbers may be user ids, in USER or in a command such as `chown`.
+ */
 export const idsNamedIn = (definition: string): number[] =>
   [...new Set([...definition.matchAll(/(?<![\w.])\d{6,10}(?![\w.])/g)].map(([text]) => Number(text)))]
     .filter((id) => id >= commonIds && id < mostIds)

@@ -1,6 +1,7 @@
-// Paths in /proc and /sys that would show how the host's disks and networks are used, and by whom. They are hidden in sandboxes.
-// Each hidden path costs a mount per start, so paths that reveal little stay visible. Java reads `/proc/cgroups`. `/proc/stat`,
-// `/proc/vmstat` and `/sys/devices/system/node` have only sums of the machine, which programs such as `ps` need.
+// Paths in /proc and /sys that would show how the host's disks and networks are used, and by whom. These paths are hidden in
+// sandboxes. Each hidden path costs a mount per start, so paths that reveal little stay visible: `/proc/cgroups`, which Java reads,
+// and `/proc/stat`, `/proc/vmstat` and `/sys/devices/system/node`. The last three have only sums for the whole machine, which
+// programs such as `ps` need.
 import { readdirSync, realpathSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 
@@ -49,7 +50,10 @@ const entriesOf = (directory: string) => {
   }
 }
 
-/** Returns the directory of a symbolic link's target. Empty if the link is gone: network interfaces of sandboxes come and go. */
+/**
+ * Returns the directory of a symbolic link's target. Returns an empty list if the link is gone: network interfaces of sandboxes
+ * come and go.
+ */
 const directoryOf = (link: string) => {
   try {
     return [dirname(realpathSync(link))]

@@ -9,13 +9,13 @@ export type Runtime = {
   readonly name: string
   readonly version: string
   /**
-   * Returns the launcher's steps that start the sandbox described in `bundle`. They must be the last steps of a launch, in a mount
-   * namespace of its own. The agent's socket becomes descriptor 3. Errors go to a log in the bundle.
+   * Returns the launcher's steps that start the sandbox described in `bundle`. These steps must be the last steps of a launch, in a
+   * mount namespace of its own. The agent's socket becomes descriptor 3. The runtime writes errors to a log in the bundle.
    */
   stepsToRun(sandboxId: string, bundle: string): Step[]
-  /** Returns the runtime's error message after a failed start, as text for users. Undefined if there is none. */
+  /** Returns the runtime's error message after a failed start, as text for users. Undefined if there is no message. */
   complaint(bundle: string): Promise<string | undefined>
-  /** Removes what the runtime has stored about a sandbox whose processes have ended. No error if there is nothing. */
+  /** Removes what the runtime has stored about a sandbox whose processes have ended. No error if nothing is stored. */
   forget(sandboxId: string): Promise<void>
 }
 
@@ -25,7 +25,7 @@ export type RuntimeParts = {
   root: string
   /** Mounts of the host that the runtime must not see. */
   hiddenMounts: readonly string[]
-  /** A file over which the runtime's program is mounted, in the mount namespace of each launch. */
+  /** A file on which the runtime's program is mounted, in the mount namespace of each launch. */
   mountPoint: string
 }
 
@@ -41,8 +41,8 @@ export const openCrun = async ({ launcher, root, hiddenMounts, mountPoint }: Run
   const said = await runCommand(['crun', '--version'])
   const version = /crun version (\S+)/.exec(said)?.[1] ?? 'unknown'
   const program = await pathOfProgram('crun')
-  // A container must not be able to write to crun's program. Without this read-only mount, crun would make one itself and start a
-  // second time, which is slow.
+  // A container must not be able to write to crun's program. Without this read-only mount, crun would make such a mount itself and
+  // start a second time, which is slow.
   const exec = (...args: string[]) => [
     step.bind(program, mountPoint),
     step.readOnly(mountPoint),
@@ -68,7 +68,7 @@ export const openCrun = async ({ launcher, root, hiddenMounts, mountPoint }: Run
       try {
         await runSteps(launcher, [...hideMounts(hiddenMounts), ...exec('delete', '--force', sandboxId)])
       } catch (error) {
-        // crun's files about the sandbox may be incomplete. The processes have ended, so removing the files is enough.
+        // crun's files about the sandbox may be incomplete. The sandbox's processes have ended, so removing these files is enough.
         if (!(error instanceof LaunchFailed)) throw error
       }
       await rm(state, { recursive: true, force: true })

@@ -32,13 +32,13 @@ suite('the overlay layer that adds sudo', () => {
     assert.equal(chosen(), 'local')
   })
 
-  test('if the sandbox has replaced a directory such as /usr by a file, no link to sudo is made there', () => {
+  test('if a sandbox has replaced a directory such as /usr by a file, the sandbox gets no link to sudo there', () => {
     mkdirSync(join(roots.image, 'usr/bin'), { recursive: true })
     writeFileSync(join(roots.disk, 'usr'), '')
     assert.equal(chosen(), undefined)
   })
 
-  test('if a directory such as /usr is a symbolic link in the image, no link to sudo is made in it', () => {
+  test('if a directory such as /usr is a symbolic link in the image, the sandbox gets no link to sudo there', () => {
     symlinkSync('/usr', join(roots.image, 'usr'))
     symlinkSync('/bin', join(roots.image, 'bin'))
     assert.equal(chosen(), undefined)
@@ -48,7 +48,7 @@ suite('the overlay layer that adds sudo', () => {
 })
 
 suite('who may use sudo in a sandbox', () => {
-  test('the default user of a sandbox may use sudo; in a build’s sandbox every user may use it', () => {
+  test('the default user of a sandbox may use sudo; in the sandbox of a build, every user may use sudo', () => {
     assert.equal(sudoPolicyOf({ user: 'app:staff' }, '/bin').user, 'app')
     assert.equal(sudoPolicyOf({ user: 'root', isBuild: true }, '/bin').user, '*')
   })

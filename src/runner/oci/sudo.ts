@@ -1,7 +1,7 @@
-// Gives sandboxes sudo, without a file on any disk (docs/adr/0033), and decides who may use it.
+// Gives sandboxes sudo, without a file on any disk (docs/adr/0033), and decides who may use sudo.
 //
-// The lowest layer of a sandbox's overlay links `sudo` to the agent's program, which asks PID 1 to run the command. A file of the
-// image or the sandbox at the link's path hides the link.
+// The lowest layer of a sandbox's overlay links `sudo` to the agent's program, which asks PID 1 to run the command. If the image or
+// the sandbox has a file at the link's path, this file hides the link.
 import { lstatSync } from 'node:fs'
 import { lchown, mkdir, readlink, symlink } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
@@ -11,7 +11,7 @@ import { uidBase } from './ids.ts'
 
 /**
  * Overlay layers for sudo. A layer has a link `sudo` to the agent's program in each of its `directories`. A sandbox gets the first
- * layer whose directories it already has. If the image has its own `/usr/bin/sudo`, PATH leads to our link in `/usr/local/bin`
+ * layer whose directories it already has. If the image has its own `/usr/bin/sudo`, PATH leads to Alcove's link in `/usr/local/bin`
  * first. The image's own sudo cannot gain privileges in a sandbox.
  */
 const layers = [
@@ -24,7 +24,7 @@ const standardPath = ['/usr/local/sbin', '/usr/local/bin', '/usr/sbin', '/usr/bi
 
 /**
  * Makes the directories of the overlay layers for sudo (`layers`) in `place`. Layers that exist stay unchanged, because running
- * sandboxes use them.
+ * sandboxes use these layers.
  */
 export const makeSudoLayers = async (place: string): Promise<string> => {
   for (const { name, directories } of layers) {
@@ -45,8 +45,8 @@ const kindOf = (path: string) => {
 }
 
 /**
- * Whether an overlay of `roots` (uppermost first) has the directory. Follows no symbolic link, because it could lead to files of
- * the host.
+ * Whether an overlay of `roots` (uppermost first) has the directory. Follows no symbolic link, because a link could lead to files
+ * of the host.
  */
 const isDirectoryIn = (roots: readonly string[], directory: string): boolean => {
   let merged = roots
@@ -60,8 +60,8 @@ const isDirectoryIn = (roots: readonly string[], directory: string): boolean => 
 }
 
 /**
- * Returns the path of the overlay layer for sudo. Undefined if no layer suits the sandbox. `roots`: the sandbox's own files and
- * those of its image.
+ * Returns the path of the first overlay layer for sudo (`layers`) whose directories the sandbox already has. Undefined if there is
+ * none. `roots`: directories with the sandbox's own files and with its image's files.
  */
 export const sudoLayerFor = (place: string, roots: readonly string[]): string | undefined => {
   const layer = layers.find(({ directories }) => directories.every((directory) => isDirectoryIn(roots, directory)))

@@ -4,8 +4,8 @@
 const escaped = (path: string) => path.replace(/[\\:,]/g, '\\$&')
 
 /**
- * `redirect_dir=on`: a sandbox can rename directories of its image. The overlay stores the old path with the new directory, and
- * that path can lead only to directories of the image. `metacopy=off`: otherwise a file could show the content of another file
+ * `redirect_dir=on`: a sandbox can rename directories of its image. The overlay stores the old path with the new directory. This
+ * old path can lead only to directories of the image. `metacopy=off`: otherwise a file could show the content of another file
  * (docs/adr/0032).
  */
 const renames = 'redirect_dir=on,metacopy=off'

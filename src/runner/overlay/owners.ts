@@ -1,4 +1,4 @@
-// Makes idmapped mounts: they show files as owned by the host user ids of one sandbox (oci/ids.ts).
+// Makes idmapped mounts. Such a mount shows files as owned by the host user ids of one sandbox (oci/ids.ts).
 import type { Logger } from '#src/kit/log.ts'
 import { LaunchFailed, runSteps, type Step, step } from '../launch.ts'
 import { groupLargeIds, type IdRange, mapToOwn, ownIds, sharedIds } from '../oci/ids.ts'
@@ -16,8 +16,8 @@ export const stepsToShow = (
 }
 
 /**
- * The highest host ids of a sandbox whose image needs two large user ids. The function `canShowOwners` tests the kernel with these
- * ids.
+ * The highest host ids of a sandbox whose image needs two user ids above the usual id map (oci/ids.ts). The function
+ * `canShowOwners` tests the kernel with these host ids.
  */
 const highestIds = ownIds('10.255.255.255', groupLargeIds([1_000_000, 4_000_000_000]))
 
@@ -41,8 +41,8 @@ type Trial = {
 }
 
 /**
- * Returns whether idmapped mounts of `directories` can be layers of an overlay. That needs Linux 5.19 and a file system with
- * idmapped mounts.
+ * Returns whether idmapped mounts of `directories` can be layers of an overlay. Such layers need Linux 5.19 and a file system that
+ * supports idmapped mounts.
  */
 export const canMapOwners = async ({ launcher, log, directories, mountPoints }: Trial): Promise<boolean> => {
   const { image, own } = mountPoints

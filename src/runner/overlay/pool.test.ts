@@ -64,7 +64,7 @@ for (const useBtrfs of [true, false])
       assert.equal(statSync(join(pool.diskOf('a').upper, '../..')).mode & 0o077, 0)
     })
 
-    test('a copied disk has all files except machine ids and random seeds; changes do not affect the original', async () => {
+    test('a copied disk lacks only machine ids and random seeds; later changes do not affect the original', async () => {
       const { upper, etc, work } = pool.diskOf('a')
       mkdirSync(join(upper, 'var/lib/systemd'), { recursive: true })
       writeFileSync(join(upper, 'var/lib/systemd/random-seed'), 'secret')
@@ -84,7 +84,7 @@ for (const useBtrfs of [true, false])
       assert.equal(readFileSync(join(upper, 'file'), 'utf8'), 'x')
     })
 
-    test('disks that are copied at the same time are complete, and one failed copy does not affect the others', async () => {
+    test('disks that are copied at the same time are complete; a failed copy does not affect the other copies', async () => {
       const ids = ['many-1', 'many-2', 'many-3', 'many-4']
       const parent = { sandboxId: 'a' }
       const making = ids.map((id) => pool.copyDisk(parent, id, `below ${id}`, 1))
@@ -119,7 +119,7 @@ for (const useBtrfs of [true, false])
       for (const id of ['sly', 'slyer']) await pool.remove(id)
     })
 
-    test('a template stays when the disk it was made of is removed; a restart removes unfinished templates', async () => {
+    test('a template stays when the disk of its sandbox is removed; a restart removes unfinished templates', async () => {
       await pool.makeTemplate('tool', 'b', 'base')
       await pool.remove('b')
       const half = join(pool.diskOf('a').upper, '../../../templates/.coming-half')
@@ -178,7 +178,7 @@ for (const useBtrfs of [true, false])
   })
 
 suite('the image file of a storage pool', { skip: needsRoot }, () => {
-  test('if the pool’s file cannot be mounted, the pool does not open, and no empty pool is made instead', async () => {
+  test('if the pool’s file cannot be mounted, opening the pool fails, and no empty pool is made instead', async () => {
     const directory = mkdtempSync(join(tmpdir(), 'alcove-pool-'))
     try {
       writeFileSync(join(directory, 'pool.img'), 'no file system')

@@ -16,13 +16,13 @@ import { SpaceClaim } from '../pool-file/space-claim.ts'
 import { type Changes, isName, Subvolumes } from './subvolumes.ts'
 
 export type Disk = {
-  /** The disk's own directory, which contains all its other parts. */
+  /** The disk's own directory, which contains all other parts of the disk. */
   directory: string
   upper: string
   work: string
   /**
-   * The sandbox's `/etc` files that the runner writes, such as `hosts`. They count towards the disk limit. The sandbox cannot see
-   * this directory itself, which also contains the name of the base image.
+   * The sandbox's `/etc` files that the runner writes, such as `hosts`. These files count towards the disk limit. The sandbox
+   * cannot see the directory itself, which also contains the name of the base image.
    */
   etc: string
   /** Work directory of the overlay that has `etc` as its upper layer. */
@@ -41,22 +41,28 @@ export interface StoragePool {
   readonly volumes: Subvolumes
   diskOf(sandboxId: string): Disk
   exists(sandboxId: string): Promise<boolean>
-  /** Returns the base image. Undefined if an old runner recorded none, or a power cut has lost the record. */
+  /**
+   * Returns the base image of a disk or template. Undefined if an old runner recorded no base image, or a power cut has lost the
+   * record.
+   */
   baseOf(of: Original): Promise<string | undefined>
-  /** Steps that make a disk with an image as its base. They do nothing if the disk exists. */
+  /** Steps that make a disk with an image as its base. These steps do nothing if the disk exists. */
   stepsToMake(sandboxId: string, base: string): Step[]
-  /** A step that records the base image of a disk if it is not recorded (see `baseOf`). */
+  /** A step that records the base image of a disk if no base image is recorded (see `baseOf`). */
   stepToSayBase(sandboxId: string, base: string): Step
   /**
-   * Steps that make an empty disk, into which an archive is then unpacked. They make the directory `etc` last. Until then, the
-   * method `exists` returns false.
+   * Steps that make an empty disk, into which an archive is then unpacked. The steps make the directory `etc` last. Until `etc`
+   * exists, the method `exists` returns false.
    */
   stepsToMakeEmpty(sandboxId: string, diskGiB: number): Step[]
   /** Copies a disk or template, without the files that identify the sandbox. On btrfs this takes almost no time. */
   copyDisk(from: Original, sandboxId: string, base: string, diskGiB: number): Promise<void>
   /** Resolves when no power cut can lose a copied disk. */
   settleDisks(): Promise<void>
-  /** Steps that set the size limit of a disk. `with room`: a little higher, so that a sandbox with a full disk can start. */
+  /**
+   * Steps that set the size limit of a disk. `with room`: sets a slightly higher limit, so that a sandbox with a full disk can
+   * start.
+   */
   stepsToLimit(sandboxId: string, diskGiB: number, room?: 'with room'): Step[]
   limit(sandboxId: string, diskGiB: number): Promise<void>
   /** Removes a disk. If the runner is killed meanwhile, the disk is complete or gone. A missing disk is no error. */
@@ -65,24 +71,25 @@ export interface StoragePool {
   /** Stores a copy of a sandbox's disk as a template. When this resolves, no power cut can lose the template. */
   makeTemplate(template: string, sandboxId: string, base: string): Promise<void>
   /**
-   * Makes a template of at most `mostGiB`. When `fill` has resolved, the template gets its name. So a named template is complete.
+   * Makes a template of at most `mostGiB`. The template gets its name only when `fill` has resolved, so a named template is
+   * complete.
    */
   fillTemplate(template: string, mostGiB: number, fill: (disk: Disk) => Promise<void>): Promise<void>
   diskOfTemplate(template: string): Disk
   removeTemplate(template: string): Promise<void>
-  /** Size of a template in bytes, without its base image. Undefined if the pool cannot measure it. */
+  /** Size of a template in bytes, without its base image. Undefined if the pool cannot measure sizes. */
   sizeOfTemplate(template: string): Promise<number | undefined>
   sizeOfDisk(sandboxId: string): Promise<number | undefined>
-  /** Size of every disk in bytes, without its base image, by sandbox id. Empty if the pool cannot measure it. */
+  /** Size of every disk in bytes, without its base image, by sandbox id. Empty if the pool cannot measure sizes. */
   sizesOfDisks(): Promise<ReadonlyMap<string, number>>
   listTemplates(): Promise<string[]>
-  /** Size of every template in bytes, without its base image, by name. Empty if the pool cannot measure it. */
+  /** Size of every template in bytes, without its base image, by name. Empty if the pool cannot measure sizes. */
   sizesOfTemplates(): Promise<ReadonlyMap<string, number>>
   /** Time at which a template was made or last marked as used. 0 if there is no such template. */
   lastUseOfTemplate(template: string): Promise<number>
   markTemplateUsed(template: string): Promise<void>
   room(): Promise<{ freeBytes: number; wholeBytes: number }>
-  /** Stops growing and shrinking the ballast. The disks stay. */
+  /** Stops changing the size of the ballast. The disks stay. */
   close(): Promise<void>
 }
 
@@ -90,9 +97,9 @@ export type PoolParts = {
   directory: string
   launcher: string
   log: Logger
-  /** False: disks are plain directories. For hosts that shall have no image file, and for tests. */
+  /** False: disks are plain directories. For tests, and for hosts that shall not have a file with a btrfs pool. */
   useBtrfs?: boolean
-  /** Maximum size of a new pool image. Default: four fifths of the host's free space. */
+  /** Maximum size of the new file with the btrfs pool. Default: four fifths of the host's free space. */
   imageBytes?: number
 }
 
@@ -102,10 +109,10 @@ export const roomForStart = 8 * 1024 * 1024
 const roomForRestore = 0.04
 /**
  * Returns the smallest disk limit, in bytes, with which a template of this size can start. A start raises the limit by
- * `roomForStart`. The start's own files need at most half of this room. The template may use the other half.
+ * `roomForStart`: at most half of these bytes is for the start's own files. The template may use the other half.
  */
 export const leastDiskFor = (templateBytes: number): number => Math.max(0, templateBytes - roomForStart / 2)
-/** Size limit of a template in bytes. It is so high that it has no effect: a template never grows. */
+/** Size limit of a template in bytes. The limit is so high that it has no effect: a template never grows. */
 const unlimited = 2 ** 53 - 1
 const imageIn = (directory: string) => join(directory, 'pool.img')
 const mountIn = (directory: string) => join(directory, 'pool')
@@ -114,7 +121,7 @@ const templatesName = 'templates'
 const volumesName = 'volumes'
 /** Name of the file in `Disk.etc` that contains the name of the disk's base image. */
 const baseName = 'image'
-/** Random seeds and ids that no two machines may share. A copied disk gets its own at its first start. */
+/** Random seeds and ids that no two machines may share. A copied disk gets new seeds and ids at its first start. */
 const seeds = ['var/lib/systemd/random-seed', 'var/lib/urandom/random-seed', 'var/lib/dbus/machine-id']
 
 export const openStoragePool = async (parts: PoolParts): Promise<StoragePool> => {
@@ -156,7 +163,7 @@ const openBtrfs = async (parts: PoolParts): Promise<string | undefined> => {
     await runCommand(['btrfs', 'quota', 'enable', place])
     return place
   } catch (error) {
-    // The existing image file contains disks of sandboxes. A runner without the file would report these disks as lost.
+    // The existing image file contains disks of sandboxes. A runner without this file would report these disks as lost.
     if (await stat(imageIn(parts.directory)).catch(() => undefined)) throw error
     parts.log.warn({ err: error }, 'a btrfs pool is impossible here')
     return undefined
@@ -269,7 +276,8 @@ class DiskPool implements StoragePool {
   }
 
   async makeTemplate(template: string, sandboxId: string, base: string) {
-    // If a template with this name still exists here, it has lost the record of its base image, and is unusable. Remove it.
+    // If a template with this name still exists here, it has lost the record of its base image, and is unusable. Remove that
+    // template.
     await this.#templates.remove(template)
     await this.#templates.copy(this.#disks.pathOf(sandboxId), template, (path) =>
       changesOfCopy(path, base, this.#templates.stepsToLimit(path, unlimited)),
@@ -335,8 +343,8 @@ class DiskPool implements StoragePool {
 const bytesOf = (diskGiB: number) => Math.round(diskGiB * GiB)
 
 /**
- * Returns a disk's size limit in bytes while the disk is restored, copied or started. Afterwards the lower usual limit applies. A
- * disk above the usual limit can be read and emptied, but nothing can be added.
+ * Returns a disk's size limit in bytes while the disk is restored, copied or started. Afterwards the lower usual limit applies. On
+ * a disk above the usual limit, files can be read and removed, but not added.
  */
 const bytesWithRoom = (diskGiB: number) => Math.round(diskGiB * GiB * (1 + roomForRestore)) + roomForStart
 
@@ -349,7 +357,7 @@ const sayBase = (path: string, base: string) => step.newFile(join(diskAt(path).e
 
 /**
  * Steps that remove from a copied disk what identifies the original sandbox. The step `sync` protects the file `baseName` from a
- * power cut. Only this file says which image is the copy's base.
+ * power cut. Only the file `baseName` says which image is the copy's base.
  */
 const changesOfCopy = (path: string, base: string, limit: readonly Step[]): Changes => {
   const { upper, work, etc, etcWork } = diskAt(path)

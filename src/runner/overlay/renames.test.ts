@@ -44,7 +44,7 @@ suite('renaming directories of an image in a sandbox', { skip: needsRoot }, () =
     assert.match((await box.run(sandboxId, 'ls /opt/tool')).output, /No such file/)
     await box.run(sandboxId, 'mkdir /opt/tool; echo new > /opt/tool/new')
     assert.equal((await box.run(sandboxId, 'ls /opt/tool')).output, 'new')
-    // Renames subdirectories of tool2, which was renamed itself. They move inside tool2, out, onto an empty directory, and back.
+    // Renames subdirectories of tool2, which was renamed itself: within tool2, out of tool2, and back.
     await renamed(sandboxId, '/opt/tool2/lib', '/opt/tool2/library')
     await renamed(sandboxId, '/opt/tool2/library/deep', '/deep')
     await renamed(sandboxId, '/deep', '/opt/other')
@@ -89,13 +89,13 @@ suite('renaming directories of an image in a sandbox', { skip: needsRoot }, () =
     const { forkOf: _, ...back } = fork
     await box.host.start({ ...back, isNew: false, generation: 3, archive: { id, sha256 } } as Assignment)
     await check(fork.sandboxId)
-    // After the restore from an archive, a directory can be renamed again.
+    // After a restore from the archive, the renamed directory can be renamed again.
     await renamed(fork.sandboxId, '/moved', '/again')
     assert.deepEqual(await read(fork.sandboxId, '/again/deeper/three'), ['three'])
     for (const each of [first, fork, copy]) await box.host.destroy(each.sandboxId)
   })
 
-  test('root in a sandbox cannot make a path show other files by overlay attributes such as `redirect`', async () => {
+  test('root in a sandbox cannot make a path show the files of another path by attributes such as `redirect`', async () => {
     const assignment = await box.started({ user: 'root' })
     const { sandboxId } = assignment
     await box.run(sandboxId, 'mkdir -m 755 /trap /trap2; true > /file')
@@ -118,7 +118,7 @@ suite('renaming directories of an image in a sandbox', { skip: needsRoot }, () =
     await box.host.destroy(sandboxId)
   })
 
-  test('forged overlay attributes (`redirect`) in an image cannot make a path show other files of the image', {
+  test('forged attributes (`redirect`) in an image cannot make a path show the files of another path', {
     skip: !existsSync('/bin/busybox') && 'needs busybox-static',
   }, async () => {
     const target = Buffer.from('/secret')

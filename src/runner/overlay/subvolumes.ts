@@ -1,5 +1,5 @@
-// Makes, copies and removes the volumes of a pool. Here a volume is a btrfs subvolume, or a plain directory without btrfs. The name
-// of an unfinished volume begins with a dot. No id of a sandbox does.
+// Makes, copies and removes volumes. In this file, every disk, template and volume of a pool is called a volume: a btrfs subvolume,
+// or without btrfs a plain directory. The name of an unfinished volume begins with a dot, unlike any sandbox id.
 import { mkdir, readdir, rename } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { Batches, type Outcomes } from '#src/kit/batches.ts'
@@ -61,7 +61,7 @@ export class Subvolumes {
     return join(this.#directory, name)
   }
 
-  /** Lists the names of all volumes, also of unfinished and half-removed ones. */
+  /** Lists the names of all volumes, also of unfinished and half-removed volumes. */
   list() {
     return readdir(this.#directory)
   }
@@ -83,16 +83,16 @@ export class Subvolumes {
     try {
       await (this.areSubvolumes ? this.#copies.run(copy) : this.#copyFiles(copy))
     } catch (error) {
-      // On a full disk, btrfs can make a copy but not change it. If the removal fails, the next opening of the pool removes the
-      // copy.
+      // On a full disk, btrfs can make a copy but cannot change the copy. If the removal fails, the next opening of the pool
+      // removes the copy.
       await this.remove(unfinished).catch(() => {})
       throw error
     }
   }
 
   /**
-   * Makes the volume `name`: runs `steps` on an empty volume, then calls `fill`. After `fill`, the volume gets its name. So the
-   * function `fill` must write its files to the storage device (fsync) before it resolves.
+   * Makes the volume `name`: runs `steps` on an empty volume, then calls `fill`. After `fill`, the volume gets its name. Before
+   * `fill` resolves, it must therefore write its files to the storage device (fsync).
    */
   async fill(name: string, steps: (path: string) => Step[], fill: (path: string) => Promise<void>): Promise<void> {
     const unfinished = `${coming}${name}`
@@ -116,9 +116,9 @@ export class Subvolumes {
   }
 
   /**
-   * Makes several copies in three rounds: all snapshots, all changes, all syncs. Each snapshot and each sync commits the file
-   * system. A commit after changes is slow, because the kernel then recounts shared data for the quotas. All changes come before
-   * the first sync, so only this sync is slow.
+   * Makes several copies in three rounds: all snapshots, all changes, all syncs. Each snapshot and each sync makes btrfs commit. A
+   * commit after changes is slow, because the kernel then recounts shared data for the quotas. In this order, only the first sync
+   * commits changes.
    */
   async #snapshotAll(copies: readonly Copy[]): Promise<Outcomes> {
     const failures = new Map<Copy, unknown>()
@@ -142,7 +142,7 @@ export class Subvolumes {
     return Promise.allSettled(copies.map((copy) => failures.has(copy) && Promise.reject(failures.get(copy))))
   }
 
-  /** Resolves when the names of all volumes that were copied before this call are safe on the storage device. */
+  /** Resolves when the names of all copies that were made before this call are on the storage device. */
   settle(): Promise<void> {
     return this.#settling.run()
   }
@@ -150,11 +150,11 @@ export class Subvolumes {
   async #settleNow(): Promise<void> {
     if (!this.areSubvolumes)
       return void (await runCommand(['sync', '--file-system', this.#directory], { timeoutMs: settleTimeoutMs }))
-    // This sync writes only the names of copied volumes, because their data is on the storage device already.
+    // This sync writes only the names of new copies, because the data of the copies is on the storage device already.
     await runSteps(this.#launcher, [step.sync(this.#directory)])
   }
 
-  /** Returns the bytes of a volume that count towards its size limit. Undefined if the kernel does not count them. */
+  /** Returns the bytes of a volume that count towards its size limit. Undefined if the kernel does not count these bytes. */
   async sizeOf(name: string): Promise<number | undefined> {
     if (!this.areSubvolumes) return undefined
     const path = this.pathOf(name)

@@ -22,7 +22,7 @@ export const listTemplates = async (pool: StoragePool): Promise<({ image: string
   return (await Promise.all(all)).flat()
 }
 
-/** Lists the base images of all templates other than `except`. Starts no process, so it is fast. */
+/** Lists the base images of all templates other than `except`. Starts no process, so a call is fast. */
 export const listBases = async (pool: StoragePool, except?: string): Promise<string[]> => {
   const others = (await pool.listTemplates()).filter((image) => image !== except)
   const bases = await Promise.all(others.map((image) => pool.baseOf({ template: image })))

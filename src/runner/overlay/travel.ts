@@ -13,12 +13,12 @@ type Parts = {
   launcher: string
   store: ObjectStore
   image: string
-  /** Finds the template's base image on this host, or fetches its files from the object store. Absent: nothing is fetched. */
+  /** Finds the template's base image on this host, or fetches it. Absent: no base image is fetched. */
   withBase?: ImageStore['withBase'] | undefined
   signal: AbortSignal
 }
 
-/** Id of each template's archive. A template has only one archive, because it never changes. */
+/** Id of each template's archive. A template has only one archive, because a template never changes. */
 const archiveId = 'template'
 
 export const packTemplate = ({

@@ -1,4 +1,5 @@
-// Makes and mounts a btrfs file system in a sparse file. It holds the disks of sandboxes, or images that share layers.
+// Makes and mounts a btrfs file system in a sparse file. The file system contains the disks of sandboxes, or images that share
+// layers.
 import { existsSync } from 'node:fs'
 import { mkdir, open, rename, rm, stat } from 'node:fs/promises'
 import { dirname } from 'node:path'
@@ -21,7 +22,7 @@ export type PoolImage = {
 const shareOfFree = 0.8
 const smallestImage = 1 * GiB
 
-/** Makes the file if it does not exist, and mounts it if it is not mounted. Returns the directory `place`. */
+/** Makes the sparse file if it does not exist, and mounts its file system if that is not mounted. Returns the directory `place`. */
 export const mountPoolImage = async ({ image, place, bytes, discard = 'async' }: PoolImage): Promise<string> => {
   await mkdir(place, { recursive: true, mode: 0o700 })
   const isMounted = await isMountPoint(place)
@@ -33,7 +34,7 @@ export const mountPoolImage = async ({ image, place, bytes, discard = 'async' }:
     await runCommand(['mount', '-o', `loop,noatime,discard=${discard}`, image, place])
     return place
   } catch (error) {
-    // Sandboxes may still use the file system although it is unmounted here. Then the error says what the operator can do.
+    // Sandboxes may still use the file system although it is not mounted at `place`. The error then says what the operator can do.
     if (!isMounted && !(await isHeld(image))) throw error
     throw new Error(`${place} ${readOnlySince}`, { cause: error })
   }
@@ -56,7 +57,7 @@ const isHeld = async (image: string) => (await runCommand(['losetup', '--associa
 const roomFor = async (directory: string) =>
   Math.max(smallestImage, Math.floor(((await freeBytes(directory)) * shareOfFree) / GiB) * GiB)
 
-/** Makes the file under another name, and renames it when it is complete, because the runner may be killed meanwhile. */
+/** Makes the file under a temporary name, and renames it when it is complete, because the runner may be killed meanwhile. */
 const makeImage = async (image: string, bytes: number) => {
   if (await stat(image).catch(() => undefined)) return
   const unfinished = `${image}.new`

@@ -45,7 +45,7 @@ suite('`SpaceClaim` keeps a sparse pool from exceeding the host’s free space',
   afterEach(async () => {
     await spaceClaim.close()
     execFileSync('umount', [place])
-    // The unmount is lazy: a starting sandbox of another test may have a copy of the mount for a moment.
+    // The unmount is lazy: a starting sandbox of a different test may have a copy of the mount for a moment.
     execFileSync('umount', ['--lazy', directory])
     rmSync(directory, { recursive: true })
   })
@@ -67,7 +67,7 @@ suite('`SpaceClaim` keeps a sparse pool from exceeding the host’s free space',
     }
   }
 
-  test('a pool larger than the host’s free space becomes full before the host, and never read-only', async () => {
+  test('a pool larger than the host’s free space is full before the host is, and never becomes read-only', async () => {
     await spaceClaim.look()
     assert.ok(fill(join(place, 'much')) > 100)
     rmSync(join(place, 'much'))

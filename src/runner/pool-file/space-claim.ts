@@ -13,27 +13,24 @@ const unit = 64 * MiB
 const lookEveryMs = 2_000
 const standardKeepFreeBytes = 2 * 1024 * MiB
 /**
- * The ballast leaves at most this many bytes of the pool free, for metadata of btrfs. Another maximum is half of the host's free
- * bytes, because metadata may take more bytes on the host than in the pool.
+ * The ballast leaves at most this many bytes of the pool free, for metadata of btrfs. It never leaves more than half of the host's
+ * free bytes, because metadata may take more bytes on the host than in the pool.
  */
 const mostSpareBytes = 1024 * MiB
 
 /**
- * End of an error message that begins with the pool's path. The pool becomes writable if it is mounted again, when no process uses
- * it any more.
+ * End of an error message that begins with the pool's path. The pool becomes writable again if it is mounted anew, when no process
+ * uses it any more.
  */
 export const readOnlySince =
   'is read-only since an error of the disk below it: restart this machine, or end all sandboxes and Alcove'
 
 export type SpaceClaimParts = {
-  /** Path of the pool's sparse file. `place`: the directory on which it is mounted. */
+  /** Path of the pool's sparse file. `place`: the directory on which the pool is mounted. */
   image: string
   place: string
   log: Logger
-  /**
-   * A full pool must leave at least this many bytes of the host free. After that, the pool's metadata may use these bytes. Default:
-   * 2 GiB.
-   */
+  /** The pool must be full when the host has this many bytes free. Only the pool's metadata may use these bytes. Default: 2 GiB. */
   keepFreeBytes?: number
   /** End of the runner's warning that the host's disk is nearly full. This text says what users will notice. */
   consequence?: string
@@ -101,7 +98,7 @@ export class SpaceClaim {
     else if (enough < held) await this.#give(enough)
   }
 
-  /** Enlarges the ballast by at most `more` bytes, in smaller pieces if the file system cannot allocate that many. */
+  /** Enlarges the ballast by at most `more` bytes, in smaller pieces if the file system cannot allocate so many bytes at once. */
   async #claim(held: number, more: number, hostFree: number) {
     const text = `the host has ${Math.round(hostFree / MiB)} MiB free: ${this.#parts.consequence}`
     if (held === 0) this.#parts.log.warn({ file: this.#parts.image, bytes: more }, text)

@@ -72,7 +72,7 @@ suite('definitions of images', () => {
     assert.deepEqual(lastOf('FROM scratch\nENV A=1').on({ ...base, env: {} }).config.env, { PATH: standard, A: '1' })
   })
 
-  test('patterns and default values in a Dockerfile’s variables, such as `${a#b}`, yield what a shell yields', () => {
+  test('variables of a Dockerfile with patterns or default values have the value that a shell would yield', () => {
     const { env } = configFrom(
       'ARG TAG=v1.2.3-rc1',
       // biome-ignore lint/suspicious/noTemplateCurlyInString: variables of the definition.

@@ -69,7 +69,7 @@ suite('a DNS question from a sandbox', () => {
     ['an update', Buffer.concat([header({ flags: 0x2800 }), question('a.b').subarray(12)]), codes.notImplemented],
   ]
   for (const [what, message, code] of odd)
-    test(``readQuestion` does not accept this message as a DNS question: ${what}`, () =>
+    test(`readQuestion does not accept this message as a DNS question: ${what}`, () =>
       assert.equal(readQuestion(message), code))
 
   for (const [what, labels] of [
@@ -79,7 +79,7 @@ suite('a DNS question from a sandbox', () => {
     ['bytes beyond ASCII', ['\xff', 'example', 'com']],
     ['the root', []],
   ] as const) {
-    test(``readQuestion` returns no name if no list of domains can contain the name in the question: ${what}`, () => {
+    test(`readQuestion returns no name if no list of domains can contain the name in the question: ${what}`, () => {
       assert.equal(nameIn(Buffer.concat([header(), wireName(labels), end()])), undefined)
     })
   }

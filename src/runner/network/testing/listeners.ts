@@ -1,4 +1,4 @@
-// For tests: servers that listen in a network namespace, and functions that try to reach them from another namespace.
+// For tests: servers that listen in a network namespace, and functions that try to reach these servers from a second namespace.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
 import { runCommand } from '#src/kit/run-command.ts'
@@ -64,7 +64,7 @@ const bashIn = (netns: string | undefined, script: string, seconds: number) => {
   return runCommand([...enter, 'timeout', String(seconds), 'bash', '-c', script])
 }
 
-/** Whether a TCP connection gets the listener's first text within `seconds`. Use a long time if success is expected. */
+/** Whether a TCP connection gets the listener's first text within `seconds`. Pass a long time if success is expected. */
 export const reaches = (from: string | undefined, address: string, port: number, seconds: number): Promise<boolean> =>
   bashIn(from, `exec 3<>/dev/tcp/${address}/${port} && read -r line <&3 && [ "$line" = hello ]`, seconds).then(
     () => true,

@@ -1,4 +1,4 @@
-// For tests: a DNS server in one network namespace, whose answers the test sets, and a client in another namespace.
+// For tests: a DNS server in a network namespace, whose answers the test sets, and a client in a second namespace.
 import { spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
 import { runCommand } from '#src/kit/run-command.ts'
@@ -54,9 +54,9 @@ readline.createInterface(process.stdin).on('line', (line) => { zone = JSON.parse
 udp.bind(53, address, () => tcp.listen(53, address, () => console.log('=ready')))`
 
 export type NameServer = {
-  /** The names for which clients have asked the server, in order. */
+  /** The names that clients have asked the server for, in order. */
   asked: string[]
-  /** Sets the server's answers. Resolves when they are in force. */
+  /** Sets the server's answers. Resolves when the server uses these answers. */
   say: (zone: Zone) => Promise<void>
   [Symbol.asyncDispose]: () => Promise<void>
 }

@@ -1,4 +1,4 @@
-// For tests that change the host's network: runs the test file again in network and mount namespaces that end with the process.
+// For tests that change the host's network: runs the test file again, in a process with network and mount namespaces of its own.
 import { execFile } from 'node:child_process'
 import { mkdir, readFile } from 'node:fs/promises'
 import { runCommand } from '#src/kit/run-command.ts'
@@ -7,7 +7,7 @@ const marker = '--private-host'
 
 export const isPrivateHost = process.argv.includes(marker)
 
-/** Runs the test file `file` in namespaces of its own. If a test fails, throws an error with the output. */
+/** Runs the test file `file` in namespaces of its own. If a test in that file fails, throws an error with the output. */
 export const runOnPrivateHost = (file: string, timeoutMs = 300_000) =>
   new Promise<void>((resolve, reject) => {
     const argv = ['--net', '--mount', '--propagation', 'private', process.execPath, file, marker]
@@ -28,16 +28,16 @@ const letGoOfLoopDevices = async () => {
       .map((line) => line.split(' ')[4] ?? '')
   for (const place of (await findMounts()).reverse()) {
     await runCommand(['umount', '--lazy', place]).catch(async (error) => {
-      // The mount may be gone already: when a directory is removed on the host, the kernel unmounts what is on it in other
-      // namespaces.
+      // The mount may be gone already: when a directory is removed on the host, the kernel unmounts all mounts on this directory in
+      // other namespaces.
       if ((await findMounts()).includes(place)) throw error
     })
   }
 }
 
 /**
- * A network namespace that simulates the Internet: it is connected to the namespace of the test, and tests start their servers in
- * it.
+ * A network namespace that simulates the Internet. This namespace is connected to the namespace of the test, and tests start their
+ * servers in it.
  */
 type Outside = { netns: string }
 

@@ -18,7 +18,7 @@ const isMet = ({ when }: Forbidden, given: readonly number[]) =>
     return 'isNot' in condition ? value !== condition.isNot : value > condition.above
   })
 
-suite('the seccomp filter of arguments', () => {
+suite('the seccomp filter that refuses arguments of system calls', () => {
   for (const [arch, calls] of [
     [
       'x64',
@@ -49,7 +49,7 @@ suite('the seccomp filter of arguments', () => {
       },
     ],
   ] as const)
-    test(`the filter refuses only forbidden arguments, even if bits are set that the kernel ignores: ${arch}`, () => {
+    test(`the filter refuses exactly the forbidden arguments, even with bits set that the kernel ignores: ${arch}`, () => {
       const filter = makeArgumentFilter(arch)
       const answers = (call: keyof typeof calls, ...given: number[]) =>
         [0n, 1n << 32n].map((upper) =>

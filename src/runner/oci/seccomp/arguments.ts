@@ -1,8 +1,8 @@
-// Lists system calls that are refused only with certain arguments, and why. Makes the filter program that refuses them, which the
-// kernel runs before the compiled profile (profile.ts).
+// Lists system calls that are refused only with certain arguments, and why. Makes the filter program that refuses these calls. The
+// kernel runs this program before the compiled profile (profile.ts).
 //
 // libseccomp compares whole arguments, but the kernel uses only the lower half of an `int`. A caller could pass a check of the
-// profile by setting a bit of the upper half. This program compares only the lower half.
+// profile by setting a bit of the upper half. The program made here compares only the lower half.
 import { assemble, type Forbidden, forbid, onlyFor } from './program.ts'
 import { systemCalls32 } from './syscalls-32.ts'
 
@@ -182,7 +182,8 @@ export const reasons: readonly Reason[] = [
           errno: errnos.EPERM,
         }),
       ),
-      // Calls that affect all processes of a user. The agent belongs to the sandbox's root, so a call of root would affect it.
+      // Calls that affect all processes of a user. The agent belongs to the sandbox's root, so such a call of root would affect the
+      // agent.
       { calls: ['setpriority'], when: [{ argument: 0, is: 2 }], errno: errnos.EPERM },
       { calls: ['ioprio_set'], when: [{ argument: 0, is: 3 }], errno: errnos.EPERM },
     ],
@@ -192,8 +193,8 @@ export const reasons: readonly Reason[] = [
 export const forbiddenArguments: readonly Forbidden[] = reasons.flatMap(({ forbidden }) => forbidden)
 
 /**
- * Calls that make files share blocks, without a check of a volume's size limit. They are refused only in sandboxes with volumes.
- * Programs then copy the bytes.
+ * Calls that make files share blocks, without a check of a volume's size limit. These calls are refused only in sandboxes with
+ * volumes. Programs then copy the bytes instead.
  */
 const sharedCopies: readonly Forbidden[] = [
   ...[ficlone, ficlonerange].map(

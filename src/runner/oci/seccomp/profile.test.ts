@@ -10,7 +10,7 @@ const allowed = new Set(
 )
 
 suite('the seccomp profile', () => {
-  test('each name that the seccomp profile refuses or restricts is a system call, and occurs once', () => {
+  test('each name that the seccomp profile refuses or restricts is a system call, and occurs only once', () => {
     const decided = [...refusals.flatMap((refusal) => refusal.calls), ...conditional]
     assert.deepEqual(
       decided.filter((name) => !systemCalls.includes(name)),
@@ -30,7 +30,7 @@ suite('the seccomp profile', () => {
       assert.equal(allowed.has(name), true, name)
   })
 
-  test('no rule of the seccomp profile has the profile’s default error, because libseccomp refuses that', () => {
+  test('no rule of the seccomp profile has the profile’s default error, which libseccomp would refuse', () => {
     assert.deepEqual(
       profile.syscalls.filter((rule) => rule.errnoRet === profile.defaultErrnoRet),
       [],

@@ -1,7 +1,7 @@
 // Makes the seccomp profile of every sandbox, in the format of the OCI runtime specification (`linux.seccomp`).
 //
-// An unknown call fails with ENOSYS ("not implemented"). A C library then tries an older call. After EPERM ("not permitted") it
-// gives up.
+// An unknown call fails with ENOSYS ("not implemented"). A C library then tries an older call. After EPERM ("not permitted"), the
+// library would give up.
 import { conditional, refusals } from './refused-calls.ts'
 import { systemCalls } from './syscalls.ts'
 
@@ -51,8 +51,8 @@ const withoutFlags = (name: string, flags: readonly number[]): Rule[] => [
 ]
 
 /**
- * Allowed address families of sockets: unix, IPv4 and IPv6. Among the refused ones are vsock (to the hypervisor), kernel crypto and
- * raw packets.
+ * Allowed address families of sockets: unix, IPv4 and IPv6. Refused families are, for example, vsock (to the hypervisor), kernel
+ * crypto and raw packets.
  */
 export const addressFamilies = [1, 2, 10]
 
@@ -62,8 +62,8 @@ export const netlink = 16
 export const netlinkProtocols = [0, 4]
 
 /**
- * Refused netlink protocols fail with EPROTONOSUPPORT, as on a kernel without them. `useradd`, for example, then goes on without
- * the kernel's audit log.
+ * Refused netlink protocols fail with EPROTONOSUPPORT, as on a kernel without these protocols. `useradd`, for example, then goes on
+ * without the kernel's audit log.
  */
 const withNetlink = (): Rule[] => {
   const rule = (protocol: number, op: Argument['op'], decision: Pick<Rule, 'action' | 'errnoRet'>): Rule => ({
@@ -87,7 +87,7 @@ const withNetlink = (): Rule[] => {
 
 /**
  * Allowed values of personality(2). Flag 0x8: 32-bit Linux. Flag 0x20000: an old kernel version. Flag 0x40000: no address
- * randomization, for debuggers. Value 0xffffffff: only reads.
+ * randomization, for debuggers. Value 0xffffffff: the call only reads the current value.
  */
 export const personalities = [0x0, 0x8, 0x20000, 0x20008, 0x40000, 0xffffffff]
 

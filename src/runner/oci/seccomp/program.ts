@@ -5,7 +5,10 @@ type Condition = { argument: number; bits?: number } & ({ is: number } | { isNot
 /** System calls that fail with `errno` if all conditions in `when` are true. */
 export type Forbidden = { calls: readonly string[]; when: readonly Condition[]; errno: number }
 
-/** An instruction: its operation, how many instructions to skip if its test is true (`yes`) or false (`no`), and a value. */
+/**
+ * An instruction: the operation, how many instructions to skip if the instruction's test is true (`yes`) or false (`no`), and a
+ * value.
+ */
 export type Instruction = readonly [code: number, yes: number, no: number, value: number]
 
 const [load, skip, jumpIfEqual, jumpIfAbove, jumpIfAtLeast, and, answer] = [0x20, 0x05, 0x15, 0x25, 0x35, 0x54, 0x06]
@@ -51,7 +54,7 @@ export const forbid = (
   })
 }
 
-/** System calls from number `from` up to the next range. They fail with `errno`; 0 allows them. */
+/** System calls from number `from` up to the next range. These calls fail with `errno`; 0 allows them. */
 export type Range = { from: number; errno: number }
 
 /** Makes a program that allows or refuses each call by its number. `ranges` must be sorted, and must begin at 0. */
@@ -67,7 +70,7 @@ export const answerByNumber = (ranges: readonly Range[]): Instruction[] => {
   return [[load, 0, 0, callOffset], ...search(ranges)]
 }
 
-/** Makes a program that runs `program` for calls of one architecture. Calls of other architectures skip it. */
+/** Makes a program that runs `program` for calls of one architecture. Calls of other architectures skip this `program`. */
 export const onlyFor = (architecture: number, program: readonly Instruction[]): Instruction[] => [
   [load, 0, 0, architectureOffset],
   [jumpIfEqual, 1, 0, architecture],

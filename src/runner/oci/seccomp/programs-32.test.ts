@@ -72,7 +72,7 @@ suite('the seccomp filter of 32-bit programs', () => {
     for (const protocol of [1, 9, 12, 15, 4096]) assert.equal(answers('socket', 16, 3, protocol), EPROTONOSUPPORT)
   })
 
-  test('32-bit programs cannot avoid the system call filter by calls with many purposes, such as socketcall', () => {
+  test('32-bit programs cannot avoid the filter by system calls with many operations, such as socketcall', () => {
     const [socket, bind, socketpair, setsockopt, sendmsg] = [1, 2, 8, 14, 16]
     for (const call of [socket, socketpair, setsockopt]) assert.equal(answers('socketcall', call, 0x1000), ENOSYS)
     for (const call of [bind, sendmsg]) assert.equal(answers('socketcall', call, 0x1000), allowed)

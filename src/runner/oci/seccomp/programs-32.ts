@@ -1,5 +1,6 @@
-// Makes the filter for the 32-bit (i386) table of system calls on x86-64, which 64-bit programs can use too (`int 0x80`). It
-// refuses what the profile refuses, and calls whose arguments are in memory, which a filter cannot read.
+// Makes the filter for the 32-bit (i386) table of system calls on x86-64, which 64-bit programs can use too (`int 0x80`). This
+// filter refuses what the profile refuses. It also refuses calls whose arguments are in memory, because a filter cannot read
+// memory.
 //
 // libseccomp is not used for this table, because it handles the call `socketcall` too broadly. A rule for one kind of socket would
 // apply to every socket.
@@ -65,9 +66,9 @@ const socketCalls = { socket: 1, socketpair: 8, setsockopt: 14 } as const
 const shmget = 23
 
 /**
- * Calls whose first argument chooses an operation. The call `socketcall` may not make sockets or set options, because a filter
- * cannot read its other arguments in memory. So 32-bit programs with glibc or Go cannot make sockets. Programs with musl can: they
- * use the call `socket`.
+ * Calls whose first argument chooses an operation. The call `socketcall` may not make sockets or set options, because its other
+ * arguments are in memory, which a filter cannot read. Therefore 32-bit programs with glibc or Go cannot make sockets. Programs
+ * with musl can: they use the call `socket`.
  */
 const multiplexed: readonly Forbidden[] = [
   ...Object.values(socketCalls).map(

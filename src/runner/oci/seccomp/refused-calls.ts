@@ -1,6 +1,7 @@
-// System calls that are refused in every sandbox, with the reasons. Some act on parts of the kernel that all sandboxes share.
-// Others have often been used to break out of containers. All other known calls (syscalls.ts) are allowed, some only with certain
-// arguments. The user namespace and the eleven capabilities of a sandbox limit what they can do. Unknown calls fail with ENOSYS.
+// System calls that are refused in every sandbox, with the reasons. Some of these calls act on parts of the kernel that all
+// sandboxes share. Others have often been used to break out of containers. All remaining known calls (syscalls.ts) are allowed,
+// some only with certain arguments. The user namespace and the eleven capabilities of a sandbox limit what allowed calls can do.
+// Unknown calls fail with ENOSYS.
 
 export type Refusal = { reason: string; calls: readonly string[]; answer: 'EPERM' | 'ENOSYS' }
 

@@ -1,5 +1,5 @@
-// The kernel's system calls of x86-64 in Linux 6.1, and later additions (`asm/unistd_64.h`). arm64 has no others. The OCI runtime
-// ignores unknown names. Such calls then fail with "not implemented", as on an older kernel.
+// The kernel's system calls of x86-64 in Linux 6.1, and later additions (`asm/unistd_64.h`). arm64 has no calls with other names.
+// The OCI runtime ignores unknown names. Such calls then fail with "not implemented", as on an older kernel.
 
 export const systemCalls: readonly string[] = `
   _sysctl accept accept4 access acct add_key adjtimex afs_syscall alarm arch_prctl bind bpf brk cachestat capget

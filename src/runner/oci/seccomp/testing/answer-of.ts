@@ -1,7 +1,10 @@
-// For tests: runs a filter program as the kernel would run it.
+// For tests: runs a seccomp filter program as the kernel would run it.
 import assert from 'node:assert/strict'
 
-/** Returns the error of the call, or 0 if the program allows it. Undefined if the next filter decides. */
+/**
+ * Returns the error number with which the filter `program` answers a system call, or 0 if it allows the call. Undefined if the
+ * program leaves the decision to the next filter.
+ */
 export const answerOf = (
   program: Buffer,
   call: number,

@@ -1,5 +1,5 @@
-// For tests: calls that the filter of arguments must refuse, with the errors. Each row of the table `reasons` needs a call here;
-// otherwise a test fails.
+// For tests: calls that the filter of arguments (arguments.ts) must refuse, with the expected errors. Each row of the table
+// `reasons` needs a call here; otherwise a test fails.
 import { constants } from 'node:os'
 
 const { EPERM, EAFNOSUPPORT, EPROTONOSUPPORT, EINVAL, ENOMEM, ENOPROTOOPT, ENOSPC, ENOTTY } = constants.errno
