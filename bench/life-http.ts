@@ -140,8 +140,8 @@ const measureRow = async () => {
 }
 
 /**
- * Commands that run in the sandbox while the benchmark pauses and resumes it. The first does little, which is the usual case. The
- * second is a busy loop.
+ * Commands that run in the sandbox while the benchmark pauses and resumes it. The first command does little, which is the usual
+ * case. The second command is a busy loop.
  */
 const doing = {
   '': 'exec 3<> <(:); while :; do read -rt 0.01 -u 3; n=$((n+1)); done',

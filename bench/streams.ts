@@ -18,7 +18,7 @@ const commands = rounds * 60
 
 const alcove = await platform({ own: true })
 const http = openClient(alcove)
-// The files that this benchmark uploads, and the copies that it downloads, are in memory, so that disks do not delay it.
+// The files that this benchmark uploads, and the copies that it downloads, are in memory, so that disks do not delay the benchmark.
 const directory = mkdtempSync('/dev/shm/alcove-bench-')
 try {
   const box = await createBox(alcove)
@@ -124,7 +124,7 @@ try {
     form: { disk: [] as Samples, memory: [] as Samples },
   }
   const arrived: number[] = []
-  // A file in /dev/shm uses the sandbox's memory. So this file is half as large as others, and is removed at once.
+  // A file in /dev/shm uses the sandbox's memory. So this file is half as large as the other files, and is removed at once.
   const inMemory = async (samples: Samples, write: (path: string) => Promise<number>) => {
     samples.push(await write('/dev/shm/half'))
     await box.run('rm /dev/shm/half')

@@ -83,7 +83,7 @@ void delete_subvolume(char **arg) {
   close(parent);
 }
 
-// snapshot FROM TO: makes a subvolume with the present contents of another one. The time does not depend on its size.
+// snapshot FROM TO: makes a subvolume with the present contents of another subvolume. The duration does not depend on the size.
 void make_snapshot(char **arg) {
   const char *name;
   struct btrfs_ioctl_vol_args_v2 args;
@@ -171,7 +171,7 @@ static int disarm_one(const char *path, const struct stat *status, int type, str
   return 0;
 }
 
-// disarm PATH FIRST COUNT: removes from PATH what a sandbox with the ids FIRST to FIRST + COUNT - 1 could not have made. This is
+// disarm PATH FIRST COUNT: removes from PATH what a sandbox with the ids FIRST to FIRST + COUNT - 1 could not have made. These are
 // devices, set-id bits of files with other owners, file capabilities that work outside of the sandbox, and attributes that Alcove's
 // overlays do not set. No other process may reach PATH meanwhile.
 void disarm(char **arg) {

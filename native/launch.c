@@ -100,8 +100,8 @@ static void write_new_file(char **arg) {
   if (stat(arg[0], &found) < 0 || found.st_size == 0) write_file(arg);
 }
 
-// listen PATH GID: opens the socket that PID 1 gets as descriptor 3. It accepts connections from now on, so no client waits for PID
-// 1. The group GID may connect. Only root can write to PATH's directory, so nobody can replace the socket.
+// listen PATH GID: opens the socket that PID 1 gets as descriptor 3. The socket accepts connections from now on, so no client waits
+// for PID 1. The group GID may connect. Only root can write to PATH's directory, so nobody can replace the socket.
 static void listen_at(char **arg) {
   struct sockaddr_un address = {.sun_family = AF_UNIX};
   if (strlen(arg[0]) >= sizeof address.sun_path) refuse("the path of the socket is too long");
@@ -121,8 +121,8 @@ static void listen_at(char **arg) {
   }
 }
 
-// child-of PID: makes the kernel kill this process when the runner ends. That holds even after this process has become the OCI
-// runtime. Otherwise this start could continue while the next runner cleans up.
+// child-of PID: makes the kernel kill this process when the runner ends. The kernel does this even after this process has become
+// the OCI runtime. Otherwise this start could continue while the next runner cleans up.
 static void die_with(char **arg) {
   if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0) fail("parent");
   if ((unsigned long long)getppid() != number(arg[0], 10)) refuse("the runner is gone");

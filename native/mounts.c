@@ -51,8 +51,8 @@ static void keep_devices_of_host(void) {
   if (mount(NULL, "/dev/null", NULL, MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NOEXEC, NULL) < 0) fail("/dev/null");
 }
 
-// Makes separate devices for each sandbox. With shared device files, a sandbox could watch the accesses of others, or lock a file
-// so that others cannot lock it. The mount is read-only, so that no sandbox can own a device.
+// Makes separate devices for each sandbox. With shared device files, a sandbox could watch the accesses of other sandboxes, or lock
+// a file so that they cannot lock it. The mount is read-only, so that no sandbox can own a device.
 static void make_devices(void) {
   const char *options = "mode=0755,size=64k,nr_inodes=16";
   if (mount("tmpfs", "/dev", "tmpfs", MS_NOSUID | MS_NOEXEC, options) < 0) fail("/dev");
@@ -96,8 +96,8 @@ void unshare_time(char **arg) {
 }
 
 // hide PATH: covers the mount at PATH with an empty directory. The runner hides one cgroup version from crun, because crun refuses
-// a host with both. The directory disappears with the mount namespace, and so do the files that crun makes in it. An unmount would
-// be slower, because the kernel then waits for every processor.
+// a host with both versions. The directory disappears with the mount namespace, and so do the files that crun makes in it. An
+// unmount would be slower, because the kernel then waits for every processor.
 void hide(char **arg) {
   const char *options = "mode=0700,size=64k,nr_inodes=64";
   if (mount("tmpfs", arg[0], "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, options) < 0 && errno != ENOENT) fail(arg[0]);

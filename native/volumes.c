@@ -10,7 +10,8 @@
 
 #include "launch.h"
 
-// Opens a directory below `directory`. Sandboxes can make links in a volume, so the kernel refuses links and paths out of it.
+// Opens a directory below `directory`. Sandboxes can make links in a volume, so the kernel refuses links and paths out of the
+// volume.
 static int open_below(int directory, const char *name) {
   struct open_how how = {.flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC,
                          .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV};

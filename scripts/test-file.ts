@@ -38,7 +38,7 @@ const ticksPerSecond = 100
 /** Returns the processor seconds of all child processes whose end this process has noticed. */
 const childrenSeconds = (): number => {
   const stat = readFileSync('/proc/self/stat', 'utf8')
-  // The program's name is in parentheses and may contain spaces. The fields cutime and cstime come after it.
+  // The program's name is in parentheses and may contain spaces. The fields cutime and cstime come after the name.
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
   return (Number(fields[13]) + Number(fields[14])) / ticksPerSecond
 }

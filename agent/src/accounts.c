@@ -20,7 +20,7 @@ bool parse_id(const char *text, uint32_t *id) {
   return true;
 }
 
-/* A static buffer needs no allocation for a file of at most 16 KiB. Only one file is open at a time. */
+/* A static buffer for files of at most 16 KiB, so that they need no allocation. Only one file is open at a time. */
 static char usual[BYTES_AT_FIRST + 1]; /* one byte more, for a NUL after the last line */
 
 static bool read_text(struct accounts *accounts, int fd) {

@@ -1,7 +1,7 @@
 /*
- * Reads /etc/passwd and /etc/group of the sandbox. Functions of libc could load the sandbox's libraries or ask its daemons. Reads
- * at most 4 MiB, because the sandbox decides how long these files are. Call these functions only in forked processes: the sandbox's
- * disk may be slow.
+ * Reads /etc/passwd and /etc/group of the sandbox. Uses no function of libc for this, because such a function could load the
+ * sandbox's libraries or ask its daemons. Reads at most 4 MiB, because the sandbox decides how long these files are. Call these
+ * functions only in forked processes: the sandbox's disk may be slow.
  */
 #ifndef ALCOVE_ACCOUNTS_H
 #define ALCOVE_ACCOUNTS_H

@@ -93,7 +93,10 @@ bool connection_send_pipe(struct connection *connection, int pipe, size_t size) 
   for (; moved > 0 && (size_t)sent < size; sent += moved > 0 ? moved : 0)
     moved = splice(pipe, NULL, connection->socket.fd, NULL, size - (size_t)sent, SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
   if ((size_t)sent == size) return true;
-  /* Keep the bytes that the socket did not accept, and send them later. If the socket has failed, the next send reports it. */
+  /*
+   * Keep the bytes that the socket did not accept, and send them later. If the socket has failed, the next send reports the
+   * failure.
+   */
   ssize_t left = read(pipe, connection->out, size - (size_t)sent);
   if (sent + left == (ssize_t)size) {
     connection->out_end = (size_t)left;

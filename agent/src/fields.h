@@ -19,7 +19,7 @@ uint8_t take_u8(struct fields *);
 uint16_t take_u16(struct fields *);
 uint32_t take_u32(struct fields *);
 uint64_t take_u64(struct fields *);
-/* Reads a string: its length (u32), its bytes and a NUL. Does not copy it. Returns NULL if it is invalid or contains a NUL. */
+/* Reads a string: its length (u32), its bytes and a NUL. Makes no copy. Returns NULL if the string is invalid or contains a NUL. */
 char *take_string(struct fields *);
 /* Reads a length (u32) and that many bytes. */
 uint8_t *take_bytes(struct fields *, uint32_t *size);

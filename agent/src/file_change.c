@@ -42,7 +42,7 @@ static char *next_slash(const char *path, char *from) {
   return NULL;
 }
 
-/* Returns whether the parent directory exists. If it does, as usual, the directories above it need no check. */
+/* Returns whether the parent directory exists. If it exists, as is usual, the directories above it need no check. */
 static bool has_parent(char *path) {
   char *last = NULL;
   for (char *slash = path; (slash = next_slash(path, slash)); slash++) last = slash;

@@ -32,7 +32,7 @@
 #define LINKS_MAX 40
 
 static struct {
-  /* `elsewhere`: the directory of the temporary file, so that programs that watch `directory` get no event for it. */
+  /* `elsewhere`: the directory of the temporary file, so that programs that watch `directory` get no event for that file. */
   int directory, elsewhere, fd;
   bool has_name;
   int parents_made;

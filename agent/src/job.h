@@ -40,7 +40,7 @@ struct job {
 extern struct job *jobs;
 
 struct job *job_find(const char *id);
-/* Finds a job. If there is none, sends FAILED with ENOENT on the connection and returns NULL. */
+/* Finds the job with this id. If no job has the id, sends FAILED with ENOENT on the connection and returns NULL. */
 struct job *job_named(struct connection *, const char *id);
 
 /* Whether an id is valid: 1 to JOB_ID_MAX printable ASCII characters without space. */

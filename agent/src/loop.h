@@ -33,8 +33,8 @@ _Noreturn void loop_run(void);
 /* Takes over the descriptor. No event of the descriptor is watched yet. */
 void source_open(struct source *, int fd, void (*ready)(struct source *, uint32_t));
 /*
- * Sets the events to watch. Use 0 while the agent waits for none: 0 removes the descriptor from epoll. Otherwise epoll reports a
- * hang-up again and again.
+ * Sets the events to watch. Use 0 while the agent waits for no event: 0 removes the descriptor from epoll. Otherwise epoll reports
+ * a hang-up again and again.
  */
 void source_watch(struct source *, uint32_t events);
 /* Stops watching and returns the descriptor. */

@@ -1,6 +1,6 @@
 /*
- * Named pipes connect the agent to a shell that already runs, which cannot be given a descriptor. Anyone who knows the path of a
- * pipe may open it, so the path exists only while the command that uses the pipe runs.
+ * Named pipes connect the agent to a shell that already runs: such a shell cannot be given a descriptor. Anyone who knows the path
+ * of a pipe may open it, so the path exists only while the command that uses the pipe runs.
  */
 #ifndef ALCOVE_MEETING_H
 #define ALCOVE_MEETING_H

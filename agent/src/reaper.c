@@ -108,7 +108,9 @@ void exit_payload(uint8_t payload[5], int status) {
 bool child_signal_group(struct child *child, pid_t group, int signal_number) {
   if (!child->pid && !child->group_left) return false;
   child->group_left = kill(-group, signal_number) == 0;
-  /* Directly after the fork, the process is still in the agent's group, so the signal to its own group would miss it. */
+  /*
+   * Directly after the fork, the child is still in the agent's process group, so the signal to the child's own group would miss it.
+   */
   if (child->pid) kill(child->pid, signal_number);
   return child->pid || child->group_left;
 }

@@ -149,8 +149,8 @@ ssize_t record_take(struct record *record, enum origin origin, int pipe, size_t 
   uint8_t header[FRAME_HEADER];
   put_u32(header, (uint32_t)size)[0] = kinds[origin];
   /*
-   * Output of at least CHUNK bytes is not copied: the follower gets the pages of the pipe. Less output is copied, because a copy
-   * takes less memory than whole pages.
+   * Output of at least CHUNK bytes is not copied for the follower, which gets the pages of the pipe. Less output is copied, because
+   * a copy takes less memory than whole pages.
    */
   bool is_double = size >= CHUNK;
   bool is_well = !is_double || pages_double(header, size);

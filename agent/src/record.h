@@ -1,6 +1,6 @@
 /*
  * A record: the stored output and the exit of a process, and the connections that follow them. A follower stores only its offset.
- * If it is too slow, the ring overwrites unread output, and the follower gets the number of missed bytes.
+ * If the follower is too slow, the ring overwrites unread output, and the follower gets the number of missed bytes.
  */
 #ifndef ALCOVE_RECORD_H
 #define ALCOVE_RECORD_H

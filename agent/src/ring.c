@@ -75,7 +75,8 @@ static int file_of(const struct ring *ring) { return ring->shared ? *ring->share
 static uint64_t run_start(const struct ring *ring, uint32_t i) { return ring->runs[i] >> 2; }
 
 /*
- * Position of an offset in the file. The first `head` bytes have a fixed position; all others use the rest of the file in a circle.
+ * Returns the position in the file for an offset in the output. The first `head` bytes have a fixed position; all others use the
+ * rest of the file in a circle.
  */
 static uint64_t place_of(const struct ring *ring, uint64_t offset) {
   return offset < ring->head ? offset : ring->head + (offset - ring->head) % (ring->capacity - ring->head);

@@ -43,7 +43,7 @@ void ring_open_in(struct ring *, int *shared, uint64_t base, uint32_t capacity);
 void ring_append(struct ring *, enum origin, const uint8_t *bytes, size_t size);
 /* Adds to the number of bytes that arrived but cannot be read any more. */
 void ring_lose(struct ring *, size_t size);
-/* Reads at most `at_most` bytes from a pipe and appends them. Returns the same values as read(2). */
+/* Reads at most `at_most` bytes from a pipe and appends them to the ring. Returns the same values as read(2). */
 ssize_t ring_take(struct ring *, enum origin, int pipe, size_t at_most);
 /* Unmaps the file, which keeps the data. Call this if no more data is expected for a while. */
 void ring_rest(struct ring *);

@@ -153,7 +153,7 @@ static void on_answers(struct source *source, uint32_t events) {
 
 /* ---- start and end of sessions ---- */
 
-/* Makes the shell move the pipe for its answers to another descriptor, so that no output of commands gets into it. */
+/* Makes the shell move the pipe for its answers to another descriptor, so that no output of commands gets into this pipe. */
 static void say_opening(struct session *session) {
   char *line = NULL;
   int size = asprintf(&line, "exec %d>&1 >/dev/null\n", session_answer_fd(session));

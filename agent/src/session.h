@@ -67,13 +67,13 @@ struct session {
 extern struct session *sessions;
 
 struct session *session_find(const char *id);
-/* Finds a session. If there is none, sends FAILED with ENOENT on the connection and returns NULL. */
+/* Finds the session with this id. If no session has the id, sends FAILED with ENOENT on the connection and returns NULL. */
 struct session *session_named(struct connection *, const char *id);
 bool sessions_are_full(void);
 void session_enlist(struct session *);
 /*
  * Makes the session the owner of a started shell and of three descriptors, and starts watching them. The agent writes commands to
- * `lines`, reads the ends of commands from `answers`, and whether the shell has started from `report`.
+ * `lines`. It reads from `answers` which commands have ended, and from `report` whether the shell runs.
  */
 void session_started(struct session *, pid_t, int lines, int answers, int report);
 /* Removes the session from the list, so that its id is free again. */

@@ -1,6 +1,6 @@
 /*
- * SESSION_LIST: sends one session or all, each followed by its commands, as fast as the peer reads. What is added or removed
- * meanwhile may or may not be listed.
+ * SESSION_LIST: sends one session or all sessions, each followed by its commands, as fast as the peer reads. A session or command
+ * that is added or removed meanwhile may or may not be listed.
  */
 #include <errno.h>
 #include <stdlib.h>

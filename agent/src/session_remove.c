@@ -37,7 +37,7 @@ static void signal_tree(const struct session *session, int number) {
 }
 
 /*
- * Stops all processes of the session before it kills them. Otherwise a process could fork, or lose its parent, during the search.
+ * Stops all processes of the session before they are killed. Otherwise a process could fork, or lose its parent, during the search.
  */
 static void kill_tree(struct session *session) {
   for (int round = 0; round < ROUNDS; round++) {

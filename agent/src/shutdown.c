@@ -28,7 +28,7 @@ static void leave(struct timer *timer) {
   exit(0);
 }
 
-/* Sends a signal to all processes. PID 1 can signal every process; an agent in a test may signal only its own. */
+/* Sends a signal to all processes. PID 1 can signal every process; an agent in a test may signal only its descendants. */
 static void signal_all(int signal_number) {
   if (getpid() == 1) kill(-1, signal_number);
   else descendants_signal(getpid(), signal_number);

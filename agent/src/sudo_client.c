@@ -188,7 +188,8 @@ static void go_on(struct client *client) {
 }
 
 /*
- * Stops this process. Returns false if its process group is orphaned: the kernel does not stop it, as no shell could continue it.
+ * Stops this process. Returns false if the process group is orphaned: the kernel does not stop such a process, as no shell could
+ * continue it.
  */
 static bool stop_self(int number) {
   sigset_t one, waiting;
@@ -325,7 +326,7 @@ void sudo_client(int argc, char **argv) {
   client.has_terminal = !sudo.background && passage_open(&client.passage);
   /*
    * The command ignores the signals that the caller ignores, except SIGTTIN and SIGTTOU, which bash ignores in $(). The kernel
-   * stops a command that needs the terminal by one of these two signals. Only then does the function `on_stopped` pass keys from
+   * stops a command that needs the terminal by one of these two signals. The function `on_stopped` then begins to pass keys from
    * the caller's terminal to the command.
    */
   if (client.has_terminal) client.ignored &= ~(UINT64_C(1) << (SIGTTIN - 1) | UINT64_C(1) << (SIGTTOU - 1));

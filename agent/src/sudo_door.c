@@ -1,6 +1,6 @@
 /*
- * The only socket on which the sandbox can talk to the agent. The agent reads nothing from it: each connection gets a separate
- * process, which reads the client's messages.
+ * The only socket on which the sandbox can talk to the agent. The agent itself reads nothing from this socket: each connection gets
+ * a separate process, which reads the client's messages.
  */
 #include <errno.h>
 #include <fcntl.h>

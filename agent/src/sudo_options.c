@@ -1,6 +1,6 @@
 /*
- * Options of sudo(8). Options without meaning in a sandbox, such as those for passwords, are ignored. Others are refused if they
- * are not supported.
+ * Options of sudo(8). Options without meaning in a sandbox, such as those for passwords, are ignored. Other options are refused if
+ * they are not supported.
  */
 #include "sudo_options.h"
 

@@ -1,5 +1,5 @@
-// Handles Ctrl-C and other signals. So the program can undo what it began before it ends, for example delete the sandbox of `alcove
-// run`.
+// Handles Ctrl-C and other signals. Before the program ends, it can undo what it began: `alcove run`, for example, deletes its
+// sandbox.
 import { setMaxListeners } from 'node:events'
 import { constants } from 'node:os'
 import { exitCodes } from './failure.ts'
@@ -21,7 +21,7 @@ type Heard = (typeof heard)[number] | 'SIGPIPE'
 /** After this number of interruptions the program ends immediately, even if it still has something to undo. */
 const patience = 3
 
-/** The exit code for lost output. It is that of SIGPIPE if nobody reads the output any more (EPIPE). */
+/** The exit code for lost output. If nobody reads the output any more (EPIPE), it is the exit code after SIGPIPE. */
 export const lostOutputCode = (error: NodeJS.ErrnoException): number =>
   error.code === 'EPIPE' ? 128 + constants.signals.SIGPIPE : exitCodes.localFile
 

@@ -9,7 +9,7 @@ import { createToolboxServer } from '#src/toolbox/server.ts'
 import { startControl } from '#test/control/harness.ts'
 import { type Operation, operationsOf } from './clients.ts'
 
-/** Lists the calls that the server does not know. It answers them as it answers a call with a wrong URL. */
+/** Lists the calls that the server does not know. The server answers them as it answers a call with a wrong URL. */
 const unknownTo = async (server: FastifyInstance, prefix: string, operations: readonly Operation[]) => {
   const unknown: string[] = []
   for (const { call } of operations) {

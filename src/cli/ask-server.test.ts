@@ -66,7 +66,7 @@ suite('a command that cannot reach the server tells the reason', {
     chmodSync(scratch, 0o755)
   })
 
-  test('in a joined runner’s data directory, commands that need the admin key name the control that has it', async () => {
+  test('in a joined runner’s data directory, a command that needs the admin key says which control has it', async () => {
     rmSync(join(data.secrets, 'admin.key'))
     runs('runner')
     const elsewhere = complains(/is of a runner only.* http:\/\/127\.0\.0\.1:1/)

@@ -24,7 +24,7 @@ const directoryName = (text: string): string => {
 
 const dataOption = () => namedData('the data directory of the server').default(defaultDataDirectory)
 
-/** The option `--data`. With it, a command uses the server of this directory instead of the signed-in user's session. */
+/** The option `--data`. With this option, a command uses the server of a directory instead of the signed-in user's session. */
 const namedData = (meaning: string) => new Option('--data <dir>', meaning).argParser(directoryName)
 
 /**

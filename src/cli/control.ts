@@ -18,7 +18,7 @@ const builtPages = (cacheDirectory: string): string | undefined => {
   }
 }
 
-/** Returns the environment of control: the given one, with defaults for settings that `up` would provide. */
+/** Returns the environment of control: `env`, with defaults for settings that `up` would provide. */
 export const controlEnvironment = (
   env: NodeJS.ProcessEnv,
   pagesIn: (cacheDirectory: string) => string | undefined = builtPages,

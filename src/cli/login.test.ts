@@ -94,8 +94,8 @@ suite('alcove login', () => {
     assert.notEqual(renewed.refreshToken, before.refreshToken)
     await assert.rejects(list(organizations.theirs), /does not reach/)
 
-    // Locks the session, like a command that is renewing the session. Logout must wait: otherwise that command would write the file
-    // again.
+    // Locks the session, like a command that is renewing the session. Logout must wait: otherwise that command would write the
+    // session file again.
     const renewing = await waitForLock(`${file}.busy`, 1000)
     const signedOut = logout({ file, say: () => {} })
     assert.ok(existsSync(file))

@@ -68,7 +68,7 @@ const remarksOf = ({ warm, isEmptied, silentSince, lostAt, givenUp, leftovers }:
   return remarks.map((remark) => `, ${remark}`).join('')
 }
 
-/** Returns a heading and a line for each runner. Warm sandboxes are counted too, because their disks use the runner. */
+/** Returns a heading and a line for each runner. Warm sandboxes are counted too, because their disks use space on the runner. */
 export const runnerLines = (runners: readonly Runner[]): string[] => {
   const line = (id: string, region: string, state: string, sandboxes: string) =>
     `${id.padEnd(20)} ${region.padEnd(12)} ${state.padEnd(10)} ${sandboxes}`
@@ -111,8 +111,8 @@ const lookAgainSeconds = 2
 export const endOfEmptying = (id: string, { isEmptied, left, staying }: Emptying): string[] | undefined => {
   if (!isEmptied) return [`${id} is not emptied any more.`]
   if (left === 0) return [`${id} is empty. "alcove runner remove ${id}" takes it out of service.`]
-  // Control lists at most 100 sandboxes that cannot be moved. If it lists fewer, all others can be moved, and the emptying goes on.
-  // If it lists 100, this command cannot know whether the others can be moved, so it does not wait for them.
+  // Control lists at most 100 sandboxes that cannot be moved. If it lists fewer, all other sandboxes can be moved, and the emptying
+  // goes on. If it lists 100, this command cannot know whether the other sandboxes can be moved, so it does not wait for them.
   if (left > staying.length && staying.length < 100) return undefined
   return [
     `${sandboxes(left)} cannot be moved from ${id}:`,

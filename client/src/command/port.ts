@@ -120,7 +120,8 @@ export const port = async (
       lastNote = ''
     } catch (error) {
       local.destroy()
-      // A browser may connect many times while no server listens. So an error is shown only if it differs from the last one.
+      // A browser may connect many times while no server listens. So an error is shown only if it differs from the last shown
+      // error.
       if (!signal.aborted && (error as Error).message !== lastNote) note((error as Error).message)
       lastNote = (error as Error).message
     }

@@ -138,8 +138,8 @@ const copyDown = async (work: Work, sandbox: Sandbox, remote: string, local: str
       onBytes: (count) => progress.add(count),
       onTrouble: (path, why) => troubles.add(path, why),
     })
-    // If unpacking fails, ends the tar program in the sandbox too. It would otherwise wait forever, because nobody reads its
-    // output.
+    // If unpacking fails, ends the tar program in the sandbox too. That program would otherwise wait forever, because nobody reads
+    // its output.
     unpacking.catch((error) => {
       broken.abort(error)
       bytes.destroy()

@@ -27,7 +27,7 @@ export const readCopy = (from: string, to: string): Copy => {
   throw new Failure('One of the two must be of a sandbox, as SANDBOX:PATH, and the other a path here.', exitCodes.usage)
 }
 
-/** The last name in a path of a sandbox. Undefined for paths that have none: `/`, `.` and paths that end in `..`. */
+/** The last name in a path of a sandbox. Undefined for paths without such a name: `/`, `.` and paths that end in `..`. */
 export const nameOf = (path: string): string | undefined => {
   const name = basename(path)
   return name === '' || name === '.' || name === '..' ? undefined : name

@@ -88,7 +88,7 @@ suite('unpacking an archive of a sandbox', () => {
     unharmed()
   })
 
-  test('unpacking stops at an entry whose name leads outside of the target, and writes nothing there', async () => {
+  test('unpacking stops at an entry whose name leads outside of the target, and writes nothing outside', async () => {
     for (const name of ['../evil', 'a/../../evil', '/evil', join(outside, 'evil'), '..']) {
       for (const kind of ['file', 'directory', 'symlink'] as const)
         await assert.rejects(unpack(archive({ name, kind, link: 'x' })), /leaves the target/)

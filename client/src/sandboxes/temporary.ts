@@ -34,8 +34,8 @@ const findMade = async (api: Api, { name, labels }: Request): Promise<string | u
 }
 
 /**
- * Deletes the sandbox with this id or, without an id, the one that the request has made. Returns false if the server does not have
- * it, or not yet. Otherwise returns true, even if the delete fails.
+ * Deletes the sandbox with this id or, without an id, the sandbox that the request has made. Returns false if the server does not
+ * have this sandbox, or not yet. Otherwise returns true, even if the delete fails.
  */
 const remove = async (api: Api, request: Request, id?: string): Promise<boolean> => {
   try {

@@ -20,7 +20,7 @@ suite('the server and the credential of a command', () => {
     writeSession(ownSessionFile(home), { apiUrl, issuer: '', clientId: '', accessToken: 'session', endsAt })
   }
 
-  test('ALCOVE_API_KEY is sent to ALCOVE_API_URL or, without that, to the server on this machine', async () => {
+  test('ALCOVE_API_KEY is sent to ALCOVE_API_URL or, if this is not set, to the server on this machine', async () => {
     assert.equal(await found({}), undefined)
     assert.deepEqual(await found({ ALCOVE_API_KEY: 'k' }), ['http://127.0.0.1:4600/api', 'k'])
     for (const url of ['https://a.example', 'https://a.example/', 'https://a.example/api', 'https://a.example/api/'])

@@ -45,7 +45,7 @@ export const readSession = (file: string): Session | undefined => {
   }
 }
 
-/** Fetches the issuer's endpoints. HTTP without TLS is allowed: private servers use it, and the user has chosen this server. */
+/** Fetches the issuer's endpoints. HTTP without TLS is allowed: private servers use HTTP, and the user has chosen this server. */
 export const discover = (issuer: string, clientId: string): Promise<Configuration> =>
   discovery(new URL(issuer), clientId, undefined, None(), {
     execute: issuer.startsWith('http://') ? [allowInsecureRequests] : [],

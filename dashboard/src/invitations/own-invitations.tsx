@@ -10,7 +10,7 @@ import { type Invitation, useOwnInvitations } from './use-own-invitations.ts'
 const rightsOf = ({ role, assignedRoles }: Invitation): string =>
   role === 'owner' ? 'an owner' : `a member (${assignedRoles.map(({ name }) => name).join(', ') || 'without roles'})`
 
-/** Lists the invitations to this user, with buttons that accept or decline them. Draws nothing if there are none. */
+/** Lists the invitations to this user, with buttons that accept or decline them. Draws nothing if there are no invitations. */
 export const OwnInvitations = () => {
   const queries = useQueryClient()
   const { data = [] } = useOwnInvitations()

@@ -28,7 +28,7 @@ export const applyChange = (list: ListPages, rows: readonly SandboxRow[], takesA
 export const hasAll = (list: ListPages, rows: readonly SandboxRow[]): boolean =>
   rows.every((row) => list.pages.some(({ items }) => items.some(({ id }) => id === row.id)))
 
-/** Updates the rows of changed sandboxes in a list without pages, and removes those of deleted ones. Adds no row. */
+/** Updates the rows of changed sandboxes in a list without pages, and removes the rows of deleted sandboxes. Adds no row. */
 export const replaceRows = <Row extends Pick<SandboxRow, 'id'>>(list: Row[], rows: readonly SandboxRow[]): Row[] => {
   const changed = new Map(rows.map((row) => [row.id, row]))
   if (!list.some(({ id }) => changed.has(id))) return list

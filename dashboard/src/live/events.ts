@@ -10,10 +10,7 @@ export type SandboxChange = { sandbox: SandboxRow; newState: SandboxRow['state']
 
 /** Milliseconds for which the dashboard collects changes of sandboxes. Then the dashboard updates the lists once. */
 const gatherMilliseconds = 250
-/**
- * Maximum number of loaded pages with which a list is fetched again because a sandbox is not in it. With more pages, the reader has
- * scrolled far down.
- */
+/** A list with more loaded pages than this is not fetched again when it lacks a sandbox: its reader has scrolled far down. */
 const mostPagesFetched = 5
 /** How long to wait before the next attempt to connect after the server refused the credential, in ms. */
 const refusedMilliseconds = 5000

@@ -1,5 +1,5 @@
 // Signs the user in at the server's issuer, with an authorization code and PKCE (library openid-client). The session storage holds
-// only what is needed when the browser comes back.
+// only what is needed when the browser comes back from the issuer.
 import { sha256 } from '@noble/hashes/sha2.js'
 import * as client from 'openid-client'
 import { base64url } from './base64url.ts'

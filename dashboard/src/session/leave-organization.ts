@@ -3,8 +3,8 @@ import type { Organization } from './people.ts'
 import { session } from './session.ts'
 
 /**
- * Returns a function that switches this tab to the personal organization or, if there is none, to another one. Call it after the
- * tab's organization was left or deleted.
+ * Returns a function that switches this tab to the personal organization or, if there is none, to another organization. Call it
+ * after the tab's organization was left or deleted.
  */
 export const useTurnAway = () => {
   const queries = useQueryClient()

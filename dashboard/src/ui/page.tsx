@@ -33,7 +33,10 @@ export const Empty = ({ title, children, action }: { title: string; children?: R
 
 type Loaded<T> = { data: T | undefined; error: unknown; isPending: boolean; refetch: () => unknown }
 
-/** Draws the data of a query, or a notice while it loads or after it has failed. After a failed refresh, draws both. */
+/**
+ * Draws the data of a query. While the query loads or after it has failed, draws a notice. After a failed refresh, draws the data
+ * and the notice.
+ */
 export const WhenLoaded = <T,>({ query, children }: { query: Loaded<T>; children: (data: T) => ReactNode }) => (
   <>
     {query.error != null && <ErrorNotice error={query.error} retry={() => void query.refetch()} />}

@@ -22,8 +22,8 @@ export class GateLinks {
   }
 
   /**
-   * Sends a message to the gates of the server's machine and of the sandbox's host, which callers are likely to use.
-   * Skips a gate with unsent data. That gate asks control when the call arrives.
+   * Sends a message to the gates that callers are likely to use: those of the server's machine and of the sandbox's host. Skips a
+   * gate with unsent data. That gate asks control when the call arrives.
    */
   tell(message: AccessAhead, gateOfHost = localGateId): void {
     const text = JSON.stringify(message)

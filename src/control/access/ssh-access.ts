@@ -21,7 +21,7 @@ const newToken = () =>
 export const sshCommand = ({ host, port }: { host: string; port: number }, token: string): string =>
   `ssh -p ${port} ${token}@${host}`
 
-/** Finds the SSH gateway for a sandbox: that of its region, otherwise that of this server. */
+/** Finds the SSH gateway for a sandbox: the gateway of its region or, if the region has none, the gateway of this server. */
 const findGateway = async ({ database, settings }: RunningParts, sandbox: SandboxRow) => {
   const region = await findRegion(database.sql, sandbox.organization_id, sandbox.region_id)
   if (!region?.sshGatewayUrl) return settings.sshGateway

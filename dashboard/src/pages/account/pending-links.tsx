@@ -10,8 +10,8 @@ import { toast } from '../../ui/toast.tsx'
 type PendingLink = AnswerTo<'/users/me/pending-sso-links', 'get'>[number]
 
 /**
- * Lists accounts at identity providers that can sign in as this user after the user's confirmation. Draws nothing if there are
- * none.
+ * Lists accounts at identity providers that can sign in as this user after the user's confirmation. Draws nothing if there are no
+ * such accounts.
  */
 export const PendingLinks = () => {
   const queries = useQueryClient()

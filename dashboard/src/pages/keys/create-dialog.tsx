@@ -38,8 +38,8 @@ const NewKeyDialog = ({ created, onClose }: { created: NewKey; onClose: () => vo
 
 type Props = {
   /**
-   * The user's permissions: the dialog offers only these for the new key. Until they are fetched, it offers all, and the server
-   * checks.
+   * The user's permissions: the dialog offers only these for the new key. Until they are fetched, the dialog offers all
+   * permissions, and the server checks.
    */
   standing: Standing | undefined
   onClose: () => void

@@ -8,7 +8,7 @@ import { FormDialog } from '../../ui/dialog.tsx'
 import { SelectField } from '../../ui/field.tsx'
 import { toast } from '../../ui/toast.tsx'
 
-/** Shows the default region of the organization. If it has none yet, an owner can set it, once. */
+/** Shows the default region of the organization. If the organization has no default region yet, an owner can set it, once. */
 export const DefaultRegion = ({ organization, isOwner }: { organization: Organization; isOwner: boolean }) => {
   const queries = useQueryClient()
   const [isOpen, setOpen] = useState(false)

@@ -7,7 +7,7 @@ import { toastError } from '../../ui/toast.tsx'
 
 type Switch = { label: string; hint: string; isOn: boolean; turn: (isOn: boolean) => Promise<unknown> }
 
-/** Switches of the organization that only an operator of the server can change. Other users only see their state. */
+/** Switches of the organization that only an operator of the server can change. Other users only see the state of the switches. */
 export const Switches = ({ organization, isOperator }: { organization: Organization; isOperator: boolean }) => {
   const queries = useQueryClient()
   const [busy, setBusy] = useState<string>()

@@ -18,7 +18,7 @@ const each = <T>(value: (name: AddressName) => T) =>
 
 export const addressesOf = (region: Addresses | undefined): AddressForm => each((name) => region?.[name] ?? '')
 
-/** Returns the addresses in the form that differ from the region's present ones. Null removes an address. */
+/** Returns the addresses in the form that differ from the region's present addresses. Null removes an address. */
 export const changedAddresses = (region: Addresses | undefined, form: AddressForm): Partial<Addresses> =>
   Object.fromEntries(
     addressNames

@@ -31,7 +31,7 @@ const adviceOf = (sandbox: Sandbox): string | undefined => {
     : 'It cannot be recovered. Delete it, and create another one.'
 }
 
-/** Shows how far a sandbox is while it changes its state, or what went wrong with the sandbox. */
+/** Shows the progress while a sandbox changes its state, or what went wrong with the sandbox. */
 export const Condition = ({ sandbox }: { sandbox: Sandbox }) => {
   const { isBusy, act } = useChange(sandbox.id)
   const { errorReason, progress, state } = sandbox

@@ -4,7 +4,7 @@ import type { SandboxState } from '../../api/client.ts'
 const atRest: readonly SandboxState[] = ['started', 'stopped', 'paused']
 
 /**
- * Whether a sandbox in this state can be forked, copied to a snapshot, resized or archived. It cannot while it changes, is archived
- * or has failed.
+ * Whether a sandbox in this state can be forked, copied to a snapshot, resized or archived. A sandbox that is changing, archived or
+ * failed cannot.
  */
 export const isAtRest = (state: SandboxState): boolean => atRest.includes(state)

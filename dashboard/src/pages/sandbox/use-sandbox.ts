@@ -7,8 +7,8 @@ import { isMoving } from '../../ui/state-badge.tsx'
 const progressMilliseconds = 2000
 
 /**
- * Fetches one sandbox. Events update its state, but some fields change without an event. For these, `restMilliseconds` is the
- * interval at which a sandbox at rest is fetched again.
+ * Fetches one sandbox. Events update its state, but some fields change without an event. So a sandbox at rest is fetched again
+ * every `restMilliseconds`.
  */
 export const useSandbox = (idOrName: string, restMilliseconds?: number) => {
   const organizationId = useOrganizationId()

@@ -9,7 +9,7 @@ const textOf = (...pieces: string[]): string => {
 }
 
 suite('the lines of a build log', () => {
-  test('`LogLines` removes escape sequences, even if one is split over two pieces', () => {
+  test('`LogLines` removes escape sequences, even a sequence that is split over two pieces', () => {
     assert.equal(textOf('\u001b[1;3', '1mred\u001b[0m\n'), 'red')
     assert.equal(textOf('\u001b]0;title\u0007a\u001b]8;;http://x', '/\u001b\\link\u001b]8;;\u001b\\b'), 'alinkb')
     assert.equal(textOf('a\u001b]52;c;never ended\nnext'), 'a\nnext')

@@ -6,7 +6,7 @@ export const mostDropped = 10_000
 
 const fileOf = (entry: FileSystemFileEntry) => new Promise<File>((take, fail) => entry.file(take, fail))
 
-/** Returns all entries of a directory. `readEntries` returns only some of them at each call, and at the end none. */
+/** Returns all entries of a directory. Each call of `readEntries` returns only some entries, and the last call returns none. */
 const entriesOf = async (directory: FileSystemDirectoryEntry): Promise<FileSystemEntry[]> => {
   const reader = directory.createReader()
   const all: FileSystemEntry[] = []

@@ -36,7 +36,7 @@ const LeaveGuard = ({ isDirty, name }: { isDirty: boolean; name: string }) => {
   )
 }
 
-/** Shows a text file in an editor that can save it. */
+/** Shows a text file in an editor that can save the file. */
 export const EditorView = ({ sandbox, path, info, text, onSaved }: EditorProps) => {
   const box = useRef<HTMLDivElement>(null)
   const editor = useRef<Editor>(undefined)

@@ -3,7 +3,7 @@ import { createHmac } from 'node:crypto'
 import { test } from 'node:test'
 import { signedAddress } from './signed-address.ts'
 
-test('`signedAddress` signs the path that is not encoded, and puts the encoded path into the address', () => {
+test('`signedAddress` signs the unencoded path, and puts the encoded path into the address', () => {
   const path = '/home/a b&c/ü+.txt'
   const url = new URL(signedAddress('http://gate/toolbox/id', 'key', path, 1_800_000_000))
   const mac = createHmac('sha256', 'key').update(`v1:files:GET:${path}:1800000000`).digest('base64url')

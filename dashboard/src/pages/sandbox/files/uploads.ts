@@ -60,7 +60,7 @@ export class Uploads {
     for (let i = this.#sending; i < atOnce; i++) void this.#work()
   }
 
-  /** Stops the running uploads and drops the waiting ones. Files that are uploaded already stay in the sandbox. */
+  /** Stops the running uploads and drops the waiting uploads. Files that are uploaded already stay in the sandbox. */
   cancel(): void {
     this.#stop.abort()
     this.#stop = new AbortController()

@@ -15,7 +15,7 @@ const stateTexts: Record<LogState['name'], string> = {
   waiting: 'Not connected',
 }
 
-/** Shows one log live. The reader can search in it and download it. */
+/** Shows one log live. The reader can search and download the log. */
 export const LogPanel = ({ sandbox, source, label }: { sandbox: Sandbox; source: LogSource; label: string }) => {
   const { lines, dropped, state } = useLog(sandbox, source)
   const [search, setSearch] = useState('')

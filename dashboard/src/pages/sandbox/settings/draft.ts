@@ -6,8 +6,8 @@ export type Draft<T> = { value: T; base: T }
 const isSame = (one: unknown, other: unknown) => JSON.stringify(one) === JSON.stringify(other)
 
 /**
- * Returns what the form shows: the typed value or, if there is none, the saved one. `isStale`: the saved value has changed since
- * the user began to type.
+ * Returns what the form shows: the typed value or, without one, the saved value. `isStale`: the saved value has changed since the
+ * user began to type.
  */
 export const viewOf = <T>(saved: T, draft: Draft<T> | undefined): { value: T; isDirty: boolean; isStale: boolean } => {
   if (draft === undefined || isSame(draft.value, saved)) return { value: saved, isDirty: false, isStale: false }

@@ -21,7 +21,7 @@ suite('the form of the network', () => {
     })
   })
 
-  test('the network form refuses the mode `listed` if both lists are empty: it would allow all traffic', () => {
+  test('the network form refuses the mode `listed` with two empty lists, which would allow all traffic', () => {
     assert.match(networkProblem({ mode: 'listed', domains: ' \n', addresses: ',' }) ?? '', /at least one/)
     assert.equal(networkProblem({ mode: 'listed', domains: 'a.example', addresses: '' }), undefined)
     assert.equal(networkProblem({ mode: 'closed', domains: '', addresses: '' }), undefined)
