@@ -1,5 +1,5 @@
-// Measures how long pulls of images that share layers take, and how much disk they use. Measures `podman pull` in the same run. The
-// images come from a registry on loopback. `node bench/pulls.ts [images] [MiB of the shared base]`, as root.
+// Measures how long pulls of images that share layers take, and how much disk the images use. Measures `podman pull` in the same
+// run. The images come from a registry on loopback. `node bench/pulls.ts [images] [MiB of the shared base]`, as root.
 import { randomBytes } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { mkdtemp } from 'node:fs/promises'

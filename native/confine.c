@@ -119,7 +119,8 @@ static void write_file(const char *path, const char *text) {
   close(file);
 }
 
-// Shows a system directory of the host in the new root. On most hosts, /lib and others are links into /usr; a link stays a link.
+// Shows a system directory of the host in the new root. On most hosts, /lib and other directories are links into /usr; a link stays
+// a link.
 static void show_system(const char *path) {
   struct stat found;
   if (lstat(path, &found) < 0) return;

@@ -1,4 +1,4 @@
-// Finds places in a source file where a small change should make a test fail. It searches the text: we have no parser.
+// Finds places in a source file where a small change should make a test fail. This module searches the text: we have no parser.
 // First, spaces replace types, comments, strings and regular expressions. All other code keeps its position.
 import { stripTypeScriptTypes } from 'node:module'
 

@@ -1,4 +1,4 @@
-// Decides which test files share a process. Loading control takes longer than most of its tests; a shared process loads it once.
+// Decides which test files share a process. A shared process loads control once, which takes longer than most tests.
 //   shared   Files of pure code, and files that need only a database. Each test has a database of its own.
 //   alone    Files that start programs, replace parts of Node (mocks) or measure their own process, and files in test/.
 import { readFileSync } from 'node:fs'
@@ -7,7 +7,7 @@ import { needsOf } from './test-needs.ts'
 /** Test files that one process runs, one after the other. */
 export type Batch = readonly string[]
 
-/** Matches test files that change or measure their process, and so cannot share it with other files. */
+/** Matches test files that change or measure their process, and so cannot share this process with other files. */
 const concernsProcess = /\bmock\b|\bprocess\.|syncBuiltinESMExports/
 
 const mayShare = (file: string): boolean => {

@@ -1,4 +1,4 @@
-// Finds out from its imports what a test file needs, such as a database or the C programs.
+// Finds out what a test file needs, such as a database or the C programs, from the imports of the file.
 import { existsSync, readFileSync } from 'node:fs'
 import { dirname, relative, resolve } from 'node:path'
 

@@ -23,7 +23,7 @@ void accounts_close(struct accounts *);
 
 /* Parses a decimal id. Returns false for any other text. */
 bool parse_id(const char *text, uint32_t *id);
-/* Finds the id of a name in the file `path`, or parses a decimal id. Returns false if there is no such name. */
+/* Finds the id of a name in the file `path`, or parses a decimal id. Returns false if the file does not have the name. */
 bool account_id(const char *path, const char *name_or_id, uint32_t *id);
 /* Returns the name of an id, or "" if the id has no name. Names are cached. Never returns NULL. */
 const char *account_name(const char *path, uint32_t id);

@@ -47,7 +47,7 @@ static size_t take_some(uint8_t *into, size_t size) {
   return got;
 }
 
-/* Fills `into` from the stream. Returns false at the end of the stream, which may come only between records. */
+/* Fills `into` from the stream. Returns false at the end of the stream. The stream may end only between records. */
 static bool take_whole(uint8_t *into, size_t size) {
   for (size_t have = 0, got; have < size; have += got) {
     got = take_some(into + have, size - have);

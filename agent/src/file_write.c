@@ -163,8 +163,8 @@ static void read_whole(uint8_t *into, size_t size) {
 }
 
 /*
- * Starts writing new bytes to the disk, so that the final sync takes less time. POSIX_FADV_DONTNEED starts this, and drops only
- * bytes that are on the disk already. sync_file_range() would have no effect on an overlay.
+ * Starts writing new bytes to the disk, so that the final sync takes less time. POSIX_FADV_DONTNEED starts the writing, and drops
+ * only bytes that are on the disk already. sync_file_range() would have no effect on an overlay.
  */
 static void begin_writing(off_t from, off_t to) { posix_fadvise(file.fd, from, to - from, POSIX_FADV_DONTNEED); }
 

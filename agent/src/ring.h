@@ -45,7 +45,7 @@ void ring_append(struct ring *, enum origin, const uint8_t *bytes, size_t size);
 void ring_lose(struct ring *, size_t size);
 /* Reads at most `at_most` bytes from a pipe and appends them to the ring. Returns the same values as read(2). */
 ssize_t ring_take(struct ring *, enum origin, int pipe, size_t at_most);
-/* Unmaps the file, which keeps the data. Call this if no more data is expected for a while. */
+/* Unmaps the file. The file keeps the data. Call this if no more data is expected for a while. */
 void ring_rest(struct ring *);
 /* Number of stored bytes. */
 uint64_t ring_held(const struct ring *);

@@ -13,7 +13,7 @@ static void answer(struct connection *connection) {
   connection_end(connection);
 }
 
-/* Finds a command. If there is none, sends FAILED with the reason on the connection and returns NULL. */
+/* Finds a command of a session by their ids. If one is missing, sends FAILED with the reason on the connection and returns NULL. */
 static struct session_command *command_named(struct connection *connection, const char *session_id, const char *id) {
   struct session *session = session_named(connection, session_id);
   if (!session) return NULL;

@@ -111,7 +111,9 @@ static void bring_loopback_up(void) {
   close(fd);
 }
 
-/* Fills descriptors 0, 1 and 2, so that no descriptor of the agent has such a number: children use them as standard streams. */
+/*
+ * Fills descriptors 0, 1 and 2, so that no descriptor of the agent has one of these numbers: children use them as standard streams.
+ */
 static void fill_standard_streams(void) {
   for (int fd = 0; fd <= 2; fd++)
     if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDWR) != fd) abort();

@@ -1,6 +1,6 @@
 /*
- * Makes the environment of a command, by the rules of sudoers(5) with Debian's defaults. Usually it is a new environment. With -E
- * it is the caller's, without the variables that make programs load or run other code.
+ * Makes the environment of a command, by the rules of sudoers(5) with Debian's defaults. Usually this is a new environment. With -E
+ * it is the caller's environment, without the variables that make programs load or run other code.
  */
 #include <fnmatch.h>
 #include <stdio.h>

@@ -91,7 +91,7 @@ export const openCall = async (url: string, { signal, patience, ...init }: CallO
   let reply: Response
   let text: string
   try {
-    // The call does not follow redirects, which could send the credential to another server.
+    // The call does not follow redirects, because a redirect could send the credential to another server.
     reply = await fetch(url, { ...init, signal: until, redirect: 'manual' })
     if (reply.ok) return reply
     text = await readWhole(reply)

@@ -3,7 +3,7 @@ import { cleanLine } from './clean.ts'
 import { Failure } from './failure.ts'
 import { note, printJson } from './print/print.ts'
 
-/** Deletes all objects in `names`, such as snapshots or keys. Continues after an error, and throws the first one at the end. */
+/** Deletes all objects in `names`, such as snapshots or keys. Continues after an error, and throws the first error at the end. */
 export const deleteAll = async (
   api: Api,
   names: readonly string[],

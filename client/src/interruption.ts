@@ -15,7 +15,7 @@ export class Interrupted extends Error {
 }
 
 const heard = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
-/** `SIGPIPE`: the output cannot be written any more, which Node reports by an error of the stream and not by a signal. */
+/** `SIGPIPE`: the output cannot be written any more. Node reports this by an error of the stream and not by a signal. */
 type Heard = (typeof heard)[number] | 'SIGPIPE'
 
 /** After this number of interruptions the program ends immediately, even if it still has something to undo. */

@@ -36,7 +36,7 @@ const findLocal = async (path: string) =>
     throw error
   })
 
-/** Reports the files that could not be copied unchanged: the first of them by name, and how many more there are. */
+/** Reports the files that could not be copied unchanged: the name of the first such file, and how many more there are. */
 class Troubles {
   #count = 0
 

@@ -12,7 +12,7 @@ export const NewOrganizationDialog = ({ onClose }: { onClose: () => void }) => {
   const [name, setName] = useState('')
   const [chosen, setChosen] = useState('')
   const regions = useRegions()
-  // Offers only the server's own regions. A new organization has no region yet and cannot use those of other organizations.
+  // Offers only the server's own regions. A new organization has no region yet and cannot use regions of other organizations.
   const shared = regions.data?.filter((region) => region.organizationId === null) ?? []
   const defaultRegionId = chosen || shared[0]?.id
   const make = async () => {

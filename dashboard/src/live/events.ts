@@ -89,8 +89,8 @@ export const follow = (
     gather(row)
   })
   socket.on('sandbox.state.updated', ({ sandbox }: SandboxChange) => gather(sandbox))
-  // Trouble inside a sandbox that runs on, such as a process killed for want of memory. Its state stays, its timeline gets an
-  // entry.
+  // Trouble inside a sandbox that runs on, such as a process killed for want of memory. The sandbox's state stays, and its timeline
+  // gets an entry.
   socket.on('sandbox.mishap', ({ sandbox }: Pick<SandboxChange, 'sandbox'>) => gather(sandbox))
   return () => {
     clearTimeout(timer)

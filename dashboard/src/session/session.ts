@@ -75,7 +75,7 @@ class Session {
 
   set organizationId(id: string) {
     sessionStorage.setItem(organizationKey, id)
-    // Stores the organization for new tabs, which begin with the one that was chosen last.
+    // Stores the organization for new tabs, which begin with the organization that was chosen last.
     localStorage.setItem(organizationKey, id)
     this.#tell()
   }
@@ -120,7 +120,7 @@ class Session {
     return this.#tokens?.accessToken ?? ''
   }
 
-  /** Renews the access token. If the issuer refuses that, the session becomes `expired`. */
+  /** Renews the access token. If the issuer refuses the renewal, the session becomes `expired`. */
   async renew(): Promise<void> {
     this.#renewing ??= (async () => {
       try {

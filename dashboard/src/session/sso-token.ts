@@ -9,8 +9,8 @@ const markName = 'alcove-sso-token'
 const nameOf = (isSecure: boolean): string => (isSecure ? `__Host-${markName}` : markName)
 
 /**
- * Whether the token comes from a sign-in in this browser, which then has the cookie for it. `cookies` is the text of
- * `document.cookie`.
+ * Whether the token comes from a sign-in in this browser. Such a sign-in has set a cookie with the token's hash. `cookies` is the
+ * text of `document.cookie`.
  */
 export const isOwnToken = (token: string, cookies: string, isSecure: boolean): boolean => {
   const mark = base64url(sha256(new TextEncoder().encode(token)))

@@ -13,7 +13,7 @@ import { TextField } from '../../ui/field.tsx'
 
 type NewKey = AnswerTo<'/api-keys', 'post'>
 
-/** A dialog that shows the value of a new API key, which the server sends only once, and how to use the key. */
+/** A dialog that shows the value of a new API key and how to use the key. The server sends the value only once. */
 const NewKeyDialog = ({ created, onClose }: { created: NewKey; onClose: () => void }) => (
   // The dialog ignores Escape and clicks outside of it, because they would hide a value that is shown only once.
   <Dialog title={`The key ${created.name}`} isOpen isWide onClose={() => {}}>

@@ -17,7 +17,7 @@ export const useChange = (sandboxId: string) => {
   const organizationId = useOrganizationId()
   const [isBusy, setBusy] = useState(false)
 
-  /** Waits for a call. If it fails, throws its error, which the form or dialog shows. */
+  /** Waits for a call. If the call fails, throws the call's error, which the form or dialog shows. */
   const change = async <T>(call: Promise<T>): Promise<T> => {
     setBusy(true)
     try {

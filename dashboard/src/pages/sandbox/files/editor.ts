@@ -38,7 +38,7 @@ export const languageOf = async (name: string): Promise<Extension> =>
   (await languages.find(([pattern]) => pattern.test(name))?.[1]()) ?? []
 
 /**
- * Replaces each colour of CodeMirror's default style by one of the page's CSS variables, which fit the light and the dark theme.
+ * Replaces each colour of CodeMirror's default style by a CSS variable of the page, so that the editor fits both themes.
  */
 const colours: Record<string, string> = {
   '#708': '--ansi-magenta',

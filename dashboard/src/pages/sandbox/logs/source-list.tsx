@@ -30,7 +30,7 @@ const Row = ({ command, source, isChosen, onChoose }: RowProps) => (
   </li>
 )
 
-/** Lists the entrypoint and the commands of each session, newest command first. Each of them has a log. */
+/** Lists the entrypoint and the commands of each session, newest command first. The entrypoint and each command have a log. */
 export const SourceList = ({ entrypoint, sessions, chosen, onChoose }: ListProps) => (
   <nav className="card log-sources" aria-label="Logs">
     {(entrypoint?.commands.length ?? 0) > 0 && (

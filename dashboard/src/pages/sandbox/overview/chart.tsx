@@ -83,7 +83,7 @@ const Chart = ({ quantity, curve, from, to }: ChartProps) => {
       plot.destroy()
     }
   }, [quantity, curve, from, to])
-  // Screen readers skip the canvas, because the sentence above it has the same content in words.
+  // Screen readers skip the canvas, because the sentence above the canvas has the same content in words.
   return <div ref={place} className="chart" aria-hidden="true" />
 }
 
