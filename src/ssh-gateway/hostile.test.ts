@@ -114,7 +114,7 @@ suite('hostile SSH clients before the sign-in', () => {
 })
 
 suite('hostile SSH clients after the sign-in', () => {
-  test('an SSH client may have 100 open channels, and may open another one after it has closed one', async () => {
+  test('an SSH client may have 100 open channels; after it has closed a channel, it may open a new one', async () => {
     using client = await gateway.connect()
     const opened: ClientChannel[] = []
     let refused = 0

@@ -38,7 +38,7 @@ suite('the limits that a sandbox sees', { skip: needsRoot }, () => {
     while (!(await done())) assert.ok(Date.now() < end, 'not within 30 s')
   }
 
-  /** Waits at most 30 seconds. The timer keeps the test process alive, which the runner's own timers do not. */
+  /** Waits for `promise`, at most 30 seconds. The timer keeps the test process alive, which the runner's own timers do not. */
   const soon = async <T>(promise: Promise<T>): Promise<T> => {
     const late = setTimeout(() => assert.fail('not within 30 s'), 30_000)
     return promise.finally(() => clearTimeout(late))

@@ -79,8 +79,8 @@ const findAlive = async (machine: Machine, sandboxId: string, { spec, run }: Ent
   if (slot === undefined) return { isAlive: false, cause: { detail: 'The network of the sandbox was gone.' } }
 
   const started: Spec = spec.status === 'started' ? spec : { assignment: spec.assignment, status: 'started' }
-  // Apply the policy again: firewall rules may have been deleted, and the new DNS resolver does not know the allowed domain names
-  // yet.
+  // Apply the policy again: firewall rules may have been deleted, and the new runner's DNS resolver does not know the allowed
+  // domain names yet.
   const applied = machine.network.apply(slot, spec.assignment.network, spec.assignment.organizationId, sandboxId)
   if (!isComplete) {
     // The start was interrupted after the launch: complete it.

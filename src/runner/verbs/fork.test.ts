@@ -23,7 +23,7 @@ suite('forks of a sandbox', { skip: needsRoot }, () => {
     box.assignment({ isNew: true, forkOf: sandboxId, ...changes })
   const said = async ({ sandboxId }: Assignment, line: string) => (await box.run(sandboxId, line)).output
 
-  test('a fork has a copy of its parent’s disk and its own host name; its changes do not affect the parent', async () => {
+  test('a fork has its own host name and a copy of its parent’s disk; the two disks then change separately', async () => {
     const parent = await box.started()
     await said(parent, 'rm /bin/tail; echo one > /root/file; echo 192.0.2.1 friend >> /etc/hosts; echo x > /dev/shm/x')
     const pid = box.pidOf(parent.sandboxId)
@@ -48,7 +48,7 @@ suite('forks of a sandbox', { skip: needsRoot }, () => {
     assert.equal(await said(grandchild, 'cat /root/file'), 'two')
   })
 
-  test('a stopped or paused sandbox can be forked, and is stopped or paused afterwards', async () => {
+  test('a stopped or paused sandbox can be forked, and stays stopped or paused', async () => {
     const parent = await box.started()
     await said(parent, 'echo kept > /root/file')
     await box.host.pause({ ...parent, generation: 2, target: 'paused' })

@@ -6,7 +6,7 @@ import type { Assignment } from '#src/wire/runner-link.ts'
 import type { Adopted } from './adopt.ts'
 import { whileHeldStill } from './pause.ts'
 
-/** Copies the parent's disk. No verb of the parent may be running at that time. Returns the base image of the new disk. */
+/** Copies the parent's disk. No verb of the parent may be running during the copy. Returns the base image of the new disk. */
 export const forkDisk = async (
   machine: Machine,
   { sandboxId, diskGiB }: Assignment,

@@ -15,7 +15,7 @@ import { Scratch } from '../archive/testing/disks.ts'
 import { standardLimits } from '../images/limits.ts'
 import { type ImageStore, openImageStore } from '../images/store.ts'
 
-suite('a disk that moves to a host with another base image of the same name', { skip: needsRoot }, () => {
+suite('a disk that moves to a host with a different base image of the same name', { skip: needsRoot }, () => {
   const scratch = new Scratch()
   let one: TestHost
   let two: TestHost
@@ -102,7 +102,7 @@ suite('a disk that moves to a host with another base image of the same name', { 
     await two.host.destroy(own.sandboxId)
   })
 
-  test('a snapshot on another host keeps its base; so do sandboxes made of the snapshot, and their saves', async () => {
+  test('a snapshot, sandboxes made of it, and their saves keep the snapshot’s base on another host', async () => {
     const assignment = await one.started({ image: 'default' })
     await one.run(assignment.sandboxId, 'echo copied > /root/file')
     await one.host.snapshot(assignment.sandboxId, 'made')
