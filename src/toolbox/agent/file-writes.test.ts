@@ -263,8 +263,8 @@ suite('unpacking a stream of files through the agent', { skip: needsRoot }, () =
     const withContents = Buffer.concat([record({ type: 'link', path: box.at('l'), to: 'x' }, 'contents')])
     for (const bad of [relative, badType, withNul, withContents, one.subarray(0, 20), one.subarray(0, -1)])
       await assert.rejects(box.files.unpack([bad]), protocol)
-    // The changed byte is never in the path of the test's directory, because `unpack` could make files elsewhere that nothing
-    // deletes.
+    // The changed byte is never in the path of the test's directory, because `unpack` could then make files elsewhere, which
+    // nothing would delete.
     const [from, size] = [one.indexOf(box.native.directory), box.native.directory.length + 1]
     assert.ok(from > 0)
     for (let round = 0; round < 50; round++) {

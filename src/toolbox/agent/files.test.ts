@@ -243,7 +243,7 @@ suite('changing files through the agent', () => {
     }
   })
 
-  test('`remove` of a directory deletes nothing outside, even if a process keeps adding symbolic links to it', async () => {
+  test('`remove` of a directory deletes nothing outside it, even if a process keeps adding links inside', async () => {
     await using box = await startWithFiles()
     mkdirSync(box.at('victim'))
     writeFileSync(box.at('victim', 'keep'), 'keep')

@@ -29,8 +29,8 @@ const changedExec = fc.tuple(fc.nat(40), fc.nat(255)).map(([at, value]) => {
   return frame
 })
 const noise = fc.uint8Array({ maxLength: 200 }).map((bytes) => {
-  // `bytes[3]` is the highest byte of the length. 0xff makes the agent refuse the frame. With a small length, the agent would wait
-  // for the payload.
+  // `bytes[3]` is the highest byte of the frame's length. 0xff makes the agent refuse the frame. With a small length, the agent
+  // would wait for the payload.
   if (bytes.length > 3) bytes[3] = 0xff
   return bytes
 })

@@ -147,7 +147,7 @@ for (const shell of ['bash', 'sh'] as const) {
 }
 
 suite('sessions of the agent', () => {
-  test('a session runs its commands one after the other, in order of arrival, and lists each one’s state', async () => {
+  test('a session runs its commands one after the other, in order of arrival, and lists their states', async () => {
     await using native = await NativeAgent.start()
     const { sessions } = native.agent
     await sessions.open(spec('s'))

@@ -277,7 +277,7 @@ suite('stored answers of commands with an Idempotency-Key', () => {
     assert.equal(first.deref(), undefined)
   })
 
-  test('if 256 commands with an Idempotency-Key run in a sandbox, another one is refused with 429', async () => {
+  test('if 256 commands with an Idempotency-Key run in a sandbox, the next such command is refused with 429', async () => {
     const answers = new Answers()
     const going = Promise.withResolvers<{ exitCode: number; result: string }>()
     for (let key = 0; key < 256; key++) answers.once(String(key), key, () => going.promise)
@@ -331,7 +331,7 @@ suite('POST /process/execute: user and environment', () => {
     assert.match(body.message, /"nobody-of-that-name" does not exist/)
   })
 
-  test('a command gets the environment of the sandbox; variables of the call override it', async () => {
+  test('a command gets the sandbox’s variables; the call’s variables override the sandbox’s variables', async () => {
     await using box = await startToolbox({ env: { PATH: '/usr/bin:/bin', A: 'sandbox', B: 'sandbox' } })
     const { body } = await box.post(execute, { command: 'echo "$A $B $C"', envs: { B: 'call', C: 'a "b" $c\nd' } })
     assert.equal(body.result, 'sandbox call a "b" $c\nd\n')

@@ -63,7 +63,7 @@ const failedAt = async (files: Files, error: unknown, from: string, to: string):
   return ofBoth.includes(errno) && !(await failsWith(files, to, errno)) ? `${from} to ${to}` : to
 }
 
-/** Moves a file or directory. Never replaces anything. */
+/** Moves a file or directory. Never replaces an existing one. */
 export const move = async (sandbox: ToolboxSandbox, deadline: Deadline, from: string, to: string): Promise<void> => {
   const files = sandbox.agent.files(sandbox.assignment.user)
   try {

@@ -89,7 +89,7 @@ suite('POST /git/add, POST /git/commit', () => {
     assert.equal((await room.get('/history', { path })).body.length, 1)
   })
 
-  test('POST /git/commit returns the message of a hook that refuses, without its control characters', async () => {
+  test('POST /git/commit returns the message of a hook that refuses, without control characters', async () => {
     await using room = await GitRoom.start()
     const path = await room.clone()
     const hook = "#!/bin/sh\nprintf '\\033[31mno tests\\033[0m\\a\\n'; exit 1\n"

@@ -20,7 +20,7 @@ export const listRemotes = async (git: Git): Promise<RemoteList> => {
   return { remotes: [...urls].map(([name, url]) => ({ name, url })) }
 }
 
-/** Finds the URLs that git will contact, after the sandbox's own URL rewriting. */
+/** Finds the URLs that git will contact. The sandbox's git configuration may rewrite a remote's URL. */
 export const getUrls = async (git: Git, remote: string, direction: 'fetch' | 'push'): Promise<string[]> => {
   const push = direction === 'push' ? ['--push'] : []
   const { stdout } = await git.run(['remote', 'get-url', '--all', ...push, '--', remote])

@@ -1,4 +1,4 @@
-// For tests: a client that ignores the protocol.
+// For tests: a client that ignores the agent's protocol.
 import { once } from 'node:events'
 import { connect } from 'node:net'
 
