@@ -45,7 +45,7 @@ export type App = {
   /** The guard that checks every call before its route runs. */
   guard: Guard
   sandboxes: RunningServer
-  /** The issuer inside this server. Undefined if the operator uses another issuer. */
+  /** Control's own issuer. Undefined if the operator uses another issuer. */
   issuer: EmbeddedIssuer | undefined
   outbox: Outbox
   webhooks: WebhookRoom
@@ -106,7 +106,7 @@ type HostsServerParts = Pick<ServerParts<object, Needs>, 'prefixes' | 'source' |
   limits: Limits
 }
 
-/** Creates the server of the port for hosts. It serves only the endpoints that programs of hosts call. */
+/** Creates the server of the port for hosts. This server serves only the endpoints that programs of hosts call. */
 const openHostsServer = async (
   parts: Parts,
   { hosts, routes: all, limits, ...ofBothServers }: HostsServerParts,

@@ -71,7 +71,8 @@ suite('what control creates at its start', () => {
     const third = newKey()
     await bootstrap(parts, third)
     assert.deepEqual(await hashes(), [hashKey(third)])
-    // ALCOVE_FIRST_KEY may have the value of an existing API key. `bootstrap` must not make a second key with this value.
+    // ALCOVE_FIRST_KEY may have the value of an existing API key. The function `bootstrap` must not make a second key with this
+    // value.
     const theirs = newKey()
     await opened.database.sql`update api_keys set name = 'another', hash = ${hashKey(theirs)}`
     await bootstrap(parts, theirs)
@@ -90,7 +91,7 @@ suite('what control creates at its start', () => {
     assert.equal((await opened.database.sql`select 1 from api_keys`).length, 0)
   })
 
-  test('if the setting for the runner’s key changes, the new key replaces the former one when control starts', async () => {
+  test('if the setting for the runner’s key changes, the new key replaces the former key when control starts', async () => {
     await using opened = await openTestDatabase('empty')
     await migrate(opened.database)
     const parts = partsOf(opened)

@@ -4,7 +4,7 @@ import { DateTime } from '#src/http/shapes.ts'
 
 export const BuildInfo = Type.Object({
   dockerfileContent: Type.String(),
-  /** Hashes of the files that belong to the Dockerfile (COPY). Absent if there are none. */
+  /** Hashes of the files that belong to the Dockerfile (COPY). Absent if there are no such files. */
   contextHashes: Type.Optional(Type.Array(Type.String())),
   createdAt: DateTime,
   updatedAt: DateTime,

@@ -28,7 +28,7 @@ suite('the settings of control', () => {
     assert.ok(!JSON.stringify(settings).includes(good.ALCOVE_RUNNER_KEY))
   })
 
-  test('control needs no key of a gate or runner if there is no gate or runner on its machine', () => {
+  test('control needs no key of a gate or runner if control’s machine has no gate or runner', () => {
     const { ALCOVE_PROXY_KEY: _proxy, ALCOVE_RUNNER_KEY: _runner, ...alone } = good
     const { proxyKeyHash, runnerKeyHash } = loadConfig(alone).settings
     assert.deepEqual([proxyKeyHash, runnerKeyHash], [undefined, undefined])

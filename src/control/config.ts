@@ -51,7 +51,8 @@ const readEncryption = (current: string, older: string, complain: (sentence: str
   const olderKeys = older
     .split(',')
     .flatMap((text) => (text === '' ? [] : [read('ALCOVE_OLDER_ENCRYPTION_KEYS', text)]))
-  // A missing ALCOVE_ENCRYPTION_KEY is noted already. A key of zeros replaces it, so that errors in other settings are found too.
+  // A missing ALCOVE_ENCRYPTION_KEY is among the errors already. A key of zeros replaces it, so that errors in other settings
+  // are found too.
   return createEncryption([current === '' ? Buffer.alloc(32) : read('ALCOVE_ENCRYPTION_KEY', current), ...olderKeys])
 }
 

@@ -1,4 +1,4 @@
-// A cursor says where the next page of a list begins. It is valid only for one sort column and order.
+// A cursor says where the next page of a list begins. A cursor is valid only for one sort column and order.
 import { Problem } from '#src/problems.ts'
 
 type Cursor = { sort: string; order: 'asc' | 'desc'; value: string | number; id: string }

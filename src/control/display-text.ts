@@ -3,7 +3,7 @@ import { Problem } from '#src/problems.ts'
 
 const longest = 255
 
-/** Returns the text without spaces around it. Throws 400 if the text is empty, too long or could mislead a reader. */
+/** Returns the text without spaces around it. Throws 400 if the text is empty or too long, or could mislead a reader. */
 export const readDisplayText = (field: string, given: string): string => {
   const text = given.trim()
   if (text === '') throw new Problem('bad_request', `${field} must not be empty`)

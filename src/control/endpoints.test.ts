@@ -197,7 +197,7 @@ suite('the endpoints of control', () => {
       assert.deepEqual(findUnbounded(app.app.routes), anyValue)
     })
 
-    test('every endpoint that is not public answers 401 without a credential and with a wrong one', async () => {
+    test('every endpoint that is not public answers 401 without a credential and with a wrong credential', async () => {
       await walk(async (route) => {
         const path = pathOf(route, { ...ours, sandboxId })
         for (const client of [app.as('nobody'), app.with('nonsense')]) {

@@ -6,7 +6,10 @@ import type { Access } from '#src/wire/access.ts'
 import type { GateOfHost } from '#src/wire/hosts.ts'
 import type { Assignment, ToRunner } from '#src/wire/runner-link.ts'
 
-/** Maximum unsent bytes of one link. Above it, control closes the link. The runner connects again and reads all its assignments. */
+/**
+ * Maximum unsent bytes of one link. Above this number, control closes the link. The runner connects again and reads all its
+ * assignments.
+ */
 const mostBufferedBytes = 8 * 1024 * 1024
 
 /** The address at which gates reach the sandboxes of a runner, and the gate of the runner's host. */

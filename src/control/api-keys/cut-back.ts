@@ -1,5 +1,5 @@
-// Removes stored permissions from API keys after their user has lost them. The keys do not get them back later.
-// The guard needs no such change: on every call, it accepts only permissions that both key and user have.
+// Removes stored permissions from API keys after their user has lost them. The keys do not get them back later. The guard does
+// not rely on this removal: on every call, it accepts only permissions that both key and user have.
 import type { Sql } from '../storage/database.ts'
 
 /**

@@ -1,4 +1,4 @@
-// Tests keys and credentials that are made with an API key. They become invalid at the latest when this key does.
+// Tests that keys and credentials which are made with an API key become invalid with that API key, or earlier.
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { startControl, type TestControl } from '#test/control/harness.ts'
@@ -163,7 +163,7 @@ suite('credentials that end with the API key that requested them', () => {
       assert.deepEqual([await isValid(ofMaker), await isValid(ofOther)], [false, true])
     })
 
-    test(`a preview token becomes invalid, for ports and toolbox, together with its API key: ${how}`, async () => {
+    test(`a preview token becomes invalid, for ports and toolbox, with the API key that requested it: ${how}`, async () => {
       await using app = await startControl({ sandboxes: { createWaitSeconds: 20 } })
       await using _runner = await connectRunner(app)
       const { value } = await make(app, 'maker', { expiresAt: inMinutes(app, 5) })

@@ -98,7 +98,7 @@ suite('another control process refuses an API key', () => {
         values ('role-images', ${organizations.ours}, 'Images', 'x', '{write:snapshots}')`
       const person = await addPerson(app, { roleIds: ['role-images'], permissions: ['write:snapshots'] })
       await using second = await startSecond(app)
-      // A request for a snapshot with an empty body gets 400 if the caller may make snapshots, and 403 otherwise.
+      // A request to make a snapshot, with an empty body, gets 400 if the caller may make snapshots, and 403 otherwise.
       const make = () => second.statusOf(person.key, 'POST', '/snapshots')
       assert.deepEqual([await make(), await second.statusOf(person.key, 'GET', '/users/me')], [400, 200])
       const { status } = await change(app, person)

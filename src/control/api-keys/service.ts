@@ -100,7 +100,7 @@ const findLatestEnd = async (transaction: Transaction, { keyHash }: Caller): Pro
   return maker.expiresAt
 }
 
-/** Inserts the key while the memberships are locked. Throws 403 if the user does not have every permission of the key. */
+/** Inserts an API key while the memberships are locked. Throws 403 if the user does not have every permission of the key. */
 const insertHeld = async (transaction: Transaction, key: NewKey): Promise<void> => {
   const { organizationId, userId, permissions } = key
   await lockMembership(transaction, organizationId)

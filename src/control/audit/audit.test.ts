@@ -299,7 +299,7 @@ suite('the audit row that precedes a write', () => {
     assert.deepEqual(told(await read(app.as('owner'))), [['POST /sandbox', 200]])
   })
 
-  test('an audit row survives if control is killed while the write runs', { timeout: 60_000 }, async () => {
+  test('an audit row survives if control is killed while the audited call runs', { timeout: 60_000 }, async () => {
     await using app = await startControl()
     await using control = await startControlProcess(app.url)
     {

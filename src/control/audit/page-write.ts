@@ -17,8 +17,8 @@ type PageWrite = {
 }
 
 /**
- * Runs `work` after the audit row is inserted. Await the returned promise before you send the answer: the row then
- * contains the outcome.
+ * Inserts an audit row, and then runs `work`. Await the returned promise before you send the answer: the row then contains the
+ * outcome.
  */
 export const tellOfPageWrite = async <T>(
   { database, clock, log }: Pick<Parts, 'database' | 'clock' | 'log'>,

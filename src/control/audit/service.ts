@@ -9,7 +9,7 @@ import type { Trail } from './trail.ts'
 
 export type AuditParts = Pick<Parts, 'database'> & { trail: Pick<Trail, 'settled'> }
 
-/** Returns the error message: the sentence of the first problem in src/problems.ts with this status and code, or the code. */
+/** Returns the error message: the sentence of the first problem in src/problems.ts with this status and code, or else the code. */
 const meaningOf = (status: number | null, code: string): string =>
   Object.values(problems).find(([itsStatus, itsCode]) => itsStatus === status && itsCode === code)?.[2] ?? code
 
@@ -50,7 +50,7 @@ export const listAudit = async (
 ): Promise<AuditPage> => {
   const { page, limit, nextToken } = query
   const after = nextToken === undefined ? undefined : readAfter(nextToken)
-  // Waits until the audit row of every answered call contains its outcome.
+  // Waits until the audit row of every answered call contains the outcome of the call.
   await trail.settled()
   const filter = { organizationId, query }
   const total = await countEntries(sql, filter)

@@ -1,8 +1,8 @@
-// Deletes audit rows that are older than the operator's setting, and rows above a limit, so that they cannot fill the disk.
+// Deletes audit rows that are older than the operator's setting, and rows above a limit, so that audit rows cannot fill the disk.
 import type { Parts } from '../parts.ts'
 import { deleteBeyond, deleteOld } from '../storage/history.ts'
 
-/** Maximum number of rows in the audit log. They use about 8 GB, with their indexes. */
+/** Maximum number of rows in the audit log. These rows and their indexes use about 8 GB. */
 const mostRows = 10_000_000
 
 export const sweepAudit = async (

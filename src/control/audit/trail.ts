@@ -21,8 +21,8 @@ export type Trail = {
   /** Wraps a route so that its handler changes nothing before the audit row of the call is inserted. */
   follow: (route: ControlRoute) => ControlRoute
   /**
-   * Begins to write a call's outcome into the call's audit row. Call this before the answer is sent. The answer must wait only if a
-   * promise is returned.
+   * Begins to write a call's outcome into the call's audit row. Call this before the answer is sent. If a promise is returned,
+   * the answer must wait for it.
    */
   complete: (request: FastifyRequest, reply: FastifyReply) => Promise<void> | undefined
   /** Resolves when the audit rows of all calls that this process has answered so far contain their outcomes. */
@@ -38,7 +38,10 @@ export const readFirst: ReadonlySet<string> = new Set([
   'POST /sandbox/:sandboxIdOrName/start',
 ])
 
-/** Maximum number of answered calls whose outcome is not written yet. Above it, an answer waits for its own outcome. */
+/**
+ * Maximum number of answered calls whose outcome is not written yet. Above this number, an answer waits until its own outcome
+ * is written.
+ */
 const mostOnTheirWay = 100
 
 /** Calls without an audit row: they change nothing themselves. MCP tools call the API, and those calls leave rows. */
@@ -185,14 +188,17 @@ const credentialOf = ({ keyName }: Partial<Caller>) => ({
   keyName: keyName ?? null,
 })
 
-/** Returns the organization for the audit row: the caller's, or the one in the path of an operator's call. */
+/** Returns the organization for the audit row: the caller's organization, or the organization in the path of an operator's call. */
 const organizationOf = (call: object): string | null => {
   const { organization, params } = call as { organization?: { id: string }; params?: { organizationId?: string } }
   const id = organization?.id ?? params?.organizationId
   return id === undefined ? null : keepable(id)
 }
 
-/** Returns the organization for the audit row of a refused call. If it is null, only the operator can read the row. */
+/**
+ * Returns the organization for the audit row of a refused call. If the organization is null, only the operator can read the
+ * row.
+ */
 const refusedIn = ({ needs }: ControlRoute, request: FastifyRequest, caller: Caller): string | null => {
   const own = caller.organization.id
   const inPath = (request.params as { organizationId?: string } | undefined)?.organizationId

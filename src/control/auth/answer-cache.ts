@@ -4,7 +4,7 @@ const keepAtMost = 10_000
 
 type AnswerCache<V> = {
   /**
-   * Returns the cached result for `question`, if it is less than a second old. Otherwise calls `ask` and caches its
+   * Returns the cached result for `question`, if this result is less than a second old. Otherwise calls `ask` and caches its
    * result.
    */
   get: (question: string, ask: () => Promise<V>) => Promise<V>

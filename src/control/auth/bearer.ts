@@ -13,7 +13,7 @@ export const isJwt = (token: string): boolean => /^eyJ[\w-]*\.[\w-]+\.[\w-]*$/.t
 
 const organizationHeaders = ['x-daytona-organization-id', 'x-service-organization-id'] as const
 
-/** Returns the organization that the caller's headers name. Throws 400 if they name different organizations. */
+/** Returns the organization that the caller's headers name. Throws 400 if two headers name different organizations. */
 export const readOrganizationHeader = (headers: IncomingHttpHeaders): string | undefined => {
   const named = new Set(organizationHeaders.flatMap((header) => headers[header] ?? []).filter((value) => value !== ''))
   if (named.size > 1) throw new Problem('bad_request', 'The two organization headers name different organizations.')

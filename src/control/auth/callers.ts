@@ -53,7 +53,7 @@ export type Callers = {
 /** Functions of the module `users` that authentication needs. */
 type People = {
   findById: (sql: Sql, userId: string) => Promise<User | undefined>
-  /** Returns the user whom a verified token describes. If there is no such user yet, creates one. */
+  /** Returns the user whom a verified token describes. If there is no such user yet, creates the user. */
   signIn: (database: Database, claims: Claims, now: Date) => Promise<User>
 }
 

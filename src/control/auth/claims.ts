@@ -1,4 +1,5 @@
-// Reads the claims of a verified token about a person. Only the issuer is proven: the texts may come from anybody.
+// Reads the claims of a verified token about a person. Only the issuer of a token is proven: the texts in the token may come
+// from anybody.
 import type { JWTPayload } from 'jose'
 
 export type Claims = {

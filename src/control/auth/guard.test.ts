@@ -65,7 +65,7 @@ suite('the guard of every endpoint', () => {
         assert.deepEqual([(await app.asUser(who).get(path)).status, path], [404, path])
   })
 
-  test('an API key gets 403 if a header names another organization, 400 if two headers name different ones', async () => {
+  test('an API key gets 403 for another organization in a header, 400 for two headers that differ', async () => {
     await using app = await startControl()
     const ask = async (headers: Record<string, string>) => (await app.as('owner').get('/regions', { headers })).status
     const { ours, theirs } = organizations

@@ -75,7 +75,7 @@ export const createGuard = ({
     holder: Holder,
     { inPath, named }: { inPath?: string | undefined; named?: string | undefined } = {},
   ) => {
-    // The organization in the path has priority over the one in the header.
+    // The organization in the path has priority over the organization in the header.
     const caller = await findCaller(request, holder, inPath ?? named)
     if (caller !== undefined) return caller
     if (inPath !== undefined) throw new Problem('not_found')
@@ -146,7 +146,10 @@ export const createGuard = ({
   }
 }
 
-/** Throws 403 for an API key that expires. The endpoint gives access without an expiry, which would last longer than the key. */
+/**
+ * Throws 403 for an API key that expires. The endpoint gives access without an expiry. Such access would last longer than the
+ * key.
+ */
 const checkDoesNotExpire = ({ keyExpiresAt }: Caller) => {
   if (!keyExpiresAt) return
   throw new Problem(

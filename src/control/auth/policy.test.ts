@@ -1,5 +1,5 @@
 // Calls every endpoint as every kind of caller, and compares the answers with docs/reference/policy.md.
-// The guard is the real one. The handlers are replaced.
+// The tests use the real guard, but replace the handlers.
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
 import type { FastifyInstance } from 'fastify'
@@ -71,7 +71,7 @@ const signIn = async (caller: GridCaller, subject: string, organizationId?: stri
  */
 const differences = async (by: ReadonlyMap<GridCaller, Headers>): Promise<string[]> => {
   const wrong: string[] = []
-  // Make a caller's calls in a row. So most calls find the credential in control's cache, which keeps it for a second.
+  // The calls of one caller follow each other. So most calls find the credential in control's cache, which keeps it for a second.
   for (const [caller, headers] of by) {
     for (const route of app.app.routes) {
       const [answer, expected] = [await ask(route, headers), answerTo(route, caller)]
@@ -190,7 +190,7 @@ suite('the callers that each endpoint admits', () => {
     assert.deepEqual(alone, [], 'needs a row in endpoints.ts, or a line in otherDoors')
   })
 
-  test('the global roles in the code equal those in the database', async () => {
+  test('the global roles in the code equal the global roles in the database', async () => {
     const rows = await app.database.sql<{ id: string; name: string; permissions: Permission[] }[]>`
       select id, name, permissions from roles where organization_id is null order by id`
     const asText = (roles: readonly { id: string; name: string; permissions: readonly Permission[] }[]) =>

@@ -52,7 +52,7 @@ const standing = (
 const columnsOf = <Name extends string>(entries: readonly (readonly [Name, Column])[]) =>
   Object.fromEntries(entries) as Record<Name, Column>
 
-/** The kinds of callers in docs/reference/policy.md. policy.test.ts calls every endpoint as each of them. */
+/** The kinds of callers in docs/reference/policy.md. policy.test.ts calls every endpoint as each kind of caller. */
 export const callers = {
   nobody: { kind: 'nobody' },
   stranger: { kind: 'elsewhere', ...standing(allPermissions, 'owner') },

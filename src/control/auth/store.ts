@@ -7,7 +7,7 @@ import { isPermission, type Permission } from './permissions.ts'
 export type KnownKey = {
   name: string
   hash: string
-  /** Permissions that are stored for the key. The user may have lost some of them since. */
+  /** Permissions that are stored for the key. The user may have lost some of these permissions since. */
   permissions: Permission[]
   expiresAt: Date | null
   lastUsedAt: Date | null
@@ -30,7 +30,7 @@ type KeyRow = {
   organization: OrganizationRow
 }
 
-/** Converts the dates of a row to `Date` objects. They are texts if the row was read as JSON inside another row. */
+/** Converts the dates of a row to `Date` objects. The dates are texts if the row was read as JSON inside another row. */
 export const withDates = <Row extends object>(row: Row): Row =>
   Object.fromEntries(
     Object.entries(row).map(([name, value]) => [

@@ -48,7 +48,10 @@ const rateLimitOf = ({ rateLimits }: Settings) => {
   return limited.length === 0 ? {} : { rateLimit: Object.fromEntries(limited) }
 }
 
-/** Returns the command and the public host key of this server's SSH gateway. Clients replace `{{TOKEN}}`. */
+/**
+ * Returns the SSH command for this server's SSH gateway, and the gateway's host key. Clients replace `{{TOKEN}}` in the
+ * command.
+ */
 const sshGatewayOf = ({ sshGateway }: Settings) =>
   sshGateway === undefined
     ? {}

@@ -7,7 +7,7 @@ import { contentTypes, encodings, reasonBeside } from '#src/wire/dashboard-files
 
 export type DashboardFile = {
   type: string
-  /** True for a file whose name contains a hash of its content, so that browsers may keep it forever. */
+  /** True for a file whose name contains a hash of its content, so that browsers may keep the file forever. */
   isImmutable: boolean
   tag: string
   body: Buffer
@@ -17,7 +17,7 @@ export type DashboardFile = {
 
 export type Dashboard = { index: string; files: ReadonlyMap<string, DashboardFile> }
 
-/** The directory of the build in which every file has a hash of its content in its name. */
+/** Path of a directory in the build. The name of each file in this directory contains a hash of the file's content. */
 export const immutablePrefix = 'assets/'
 
 const readFiles = async (directory: string): Promise<Map<string, Buffer>> => {

@@ -1,4 +1,4 @@
-// Makes the content security policy of the dashboard's pages: what the pages may load, and where they may connect to.
+// Makes the content security policy of the dashboard's pages: what the pages may load, and to which servers they may connect.
 import { readDiscovery } from '../auth/fetch-keys.ts'
 import type { Parts } from '../parts.ts'
 
@@ -17,7 +17,7 @@ const gateOrigins = (url: string): string[] =>
 const calledEndpoints = ['token_endpoint', 'revocation_endpoint', 'userinfo_endpoint'] as const
 
 /**
- * Returns a function that lists the origins which pages call at an issuer. The issuer's discovery document names them.
+ * Returns a function that lists the origins which pages call at an issuer. The issuer's discovery document names these origins.
  * The document is used for `discoveryKeptMs`. After a failed read, the next try is after `discoveryPauseMs`.
  */
 const openIssuer = (issuer: string): (() => Promise<string[]>) => {
@@ -45,7 +45,7 @@ const openIssuer = (issuer: string): (() => Promise<string[]>) => {
 
 /** Returns a function that lists the origins, other than control, to which the pages of the dashboard may connect. */
 export const openConnections = ({ settings }: Pick<Parts, 'settings'>) => {
-  // Users sign in at the first issuer of the settings. If there is none, they sign in at this server.
+  // Users sign in at the first issuer of the settings. If the settings name no issuer, they sign in at this server.
   const [issuer] = settings.identity.issuers
   const listIssuerOrigins = issuer === undefined ? async () => [] : openIssuer(issuer)
   return async (): Promise<string[]> => {

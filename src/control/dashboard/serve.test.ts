@@ -15,7 +15,7 @@ const farGate = 'https://gate.elsewhere.example'
 const html = 'text/html,application/xhtml+xml,*/*;q=0.8'
 const script = 'console.log("the dashboard")\n'.repeat(100)
 
-/** Writes files like those of a build of the dashboard by `up`. */
+/** Writes files like the files of a dashboard that `up` has built. */
 const writeBuild = (directory: string) => {
   mkdirSync(join(directory, 'assets'), { recursive: true })
   const page = '<!doctype html><meta nonce="__CSP_NONCE__"><script nonce="__CSP_NONCE__"></script>'
@@ -50,7 +50,7 @@ suite('the dashboard', () => {
     directory = join(scratch, 'build')
     writeBuild(directory)
     app = await startControl({ settings: { dashboardDirectory: directory } })
-    // An organization chooses this URL. The header Content-Security-Policy goes to all users, and must not contain it.
+    // An organization chooses this URL. The header Content-Security-Policy goes to all users, and must not contain this URL.
     const url = `${farGate}/a;script-src 'unsafe-inline'`
     await app.database.sql`
       insert into regions (id, name, region_type, proxy_url) values ('far', 'far', 'shared', ${url})`

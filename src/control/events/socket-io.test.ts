@@ -185,7 +185,7 @@ suite('GET {prefix}/socket.io/', () => {
     assert.ok(!client.heard.includes('3'))
   })
 
-  test('the Socket.IO endpoint answers pings; a disconnect message or an oversized one ends the connection', async () => {
+  test('control answers Socket.IO pings; a disconnect message or an oversized message ends the connection', async () => {
     await using app = await startControl()
     const base = await app.listen()
     using client = await signedIn(base, keys.member)

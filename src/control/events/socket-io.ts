@@ -15,7 +15,10 @@ import { openWatchers, type Watcher, type Watchers } from './watchers.ts'
 
 const signInMilliseconds = 10_000
 
-/** Maximum number of bytes that wait for one client. Above it, control disconnects the client, which does not read. */
+/**
+ * Maximum number of bytes that wait for one client. Above this number, control disconnects the client, because it does not
+ * read.
+ */
 const mostBufferedBytes = 1024 * 1024
 /** Longest message from a client, in bytes. */
 const longestMessage = 16 * 1024

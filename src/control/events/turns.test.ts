@@ -33,7 +33,7 @@ suite('the queue of events that are to be sent to Socket.IO clients', () => {
     letGo()
   })
 
-  test('a slow event delays only its organization’s later events; finished or failed ones leave the queue', async () => {
+  test('a slow event delays only its organization’s later events; finished or failed events leave the queue', async () => {
     const take = createTurns(10)
     const { work, letGo } = held()
     assert.equal(take('slow', work), true)

@@ -94,8 +94,8 @@ export const trade = async (parts: JoinParts, { token, version, keys: given }: J
       if (isSame(host.keys, hashes)) return { id, regionId: host.regionId }
       throw new Problem('forbidden', 'Another machine has traded this token already.')
     }
-    // Control looks up the token again, now under the lock. Since the first look-up, another machine may have used the token, or an
-    // operator may have replaced it.
+    // Control looks up the token again, now under the lock. Since the first look-up, another machine may have used the token,
+    // or an operator may have replaced the token.
     const identity = await findRunnerByKey(transaction, tokenHash)
     if (identity === undefined) throw new Problem('unauthorized')
     await checkNotOfOthers(transaction, id, hashes)

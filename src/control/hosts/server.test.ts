@@ -157,7 +157,7 @@ suite('the port for hosts', () => {
     assert.equal(code, 1008)
   })
 
-  /** Sends `hello` over the link of a runner, with this gate or none. Returns the gate that control then has stored. */
+  /** Sends `hello` over the link of a runner, with this gate or without a gate. Returns the gate that control then has stored. */
   const greet = async (joined: Joined, gate?: object) => {
     const link = control.link('/runners/link', joined.shows('runner'))
     await once(link, 'open')

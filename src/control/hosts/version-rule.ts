@@ -5,7 +5,7 @@ import { Problem } from '#src/problems.ts'
 /** Shortens a version for an error message, because the close frame of a WebSocket may have at most 123 bytes. */
 const shown = (version: string) => version.replaceAll(/[^\w.+-]/g, '?').slice(0, 20)
 
-/** Returns why a host with this version is refused, or undefined if it is accepted. */
+/** Returns why a host with this version is refused, or undefined if the host is accepted. */
 export const refusalOfVersion = (ofHost: string, ofControl: string): string | undefined =>
   worksWith(ofHost, ofControl)
     ? undefined

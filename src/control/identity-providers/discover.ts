@@ -20,7 +20,7 @@ export class DiscoveryFailed extends Error {}
 
 const mostBytes = 256 * 1024
 
-/** Throws 400 for a URL that can never be an issuer (OpenID Connect Core §2), for example one with a query. */
+/** Throws 400 for a URL that can never be an issuer (OpenID Connect Core §2), for example a URL with a query. */
 export const checkIssuerUrl = (given: string): void => {
   try {
     const { search, hash, href } = readTargetUrl(given)

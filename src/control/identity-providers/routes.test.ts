@@ -273,7 +273,7 @@ suite('the default roles of an identity provider', () => {
     const { id } = await create(app, { defaultAssignedRoleIds: [own, developer, own] })
     const kept = async () => (await app.as('owner').get(`${providers}/${id}`)).body.defaultAssignedRoleIds
     assert.deepEqual(new Set(await kept()), new Set([own, developer]))
-    // When a role is deleted, it is removed from the default roles of the provider, so new users do not get it.
+    // When a role is deleted, it is removed from the default roles of the provider, so new users do not get the role.
     await app.as('owner').delete(`/organizations/${organizations.ours}/roles/${own}`)
     assert.deepEqual(await kept(), [developer])
   })

@@ -193,7 +193,7 @@ export const getProviderView = async (parts: IdentityProviderParts, { organizati
   return asProviderView(await getProvider(parts.database.sql, organization.id, id))
 }
 
-/** Deletes a provider. Other providers may then get its domains. Users who became members through it stay members. */
+/** Deletes a provider. Other providers may then get its domains. Users who became members through the provider stay members. */
 export const removeProvider = async (
   parts: IdentityProviderParts,
   { organization }: Manager,

@@ -139,7 +139,7 @@ suite('bases in the store', () => {
     const { box, report } = await archiveBox(app, first)
     report()
     await untilState(app, box.id, 'archived')
-    // A runner reports this error if a control process of an earlier version told it to make the base.
+    // A runner reports this error if a control process of an earlier version told the runner to make the base.
     first.say({ type: 'image', report: { image: base, state: 'error', errorReason: 'no such source' } })
     await app.database.sql`update images set wanted = false where name = ${base}`
     await first.link(['default'])

@@ -74,7 +74,7 @@ suite('GET /snapshots/{idOrName}/build-logs-url, GET /snapshots/{idOrName}/build
     assert.equal((await app.as('owner').get('/snapshots/tool/build-logs?follow=2')).status, 400)
   })
 
-  test('a build log has a size limit, only runners of its image write it, and it is deleted after the image', async () => {
+  test('a build log is limited in size, written only by runners of its image, and deleted after the image', async () => {
     await using app = await startControl()
     const { image } = await build(app)
     const { sandboxes: parts } = app.app

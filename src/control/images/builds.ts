@@ -1,5 +1,5 @@
-// Images that are built for creates with a definition. An organization has one such image per definition and region.
-// Sandboxes that use the image keep it. Otherwise it is kept for `keptHours` after its last request.
+// Images that are built for creates with a definition. An organization has one such image per definition and region. The image
+// is kept while sandboxes use it, and otherwise for `keptHours` after the last request for it.
 import { createHash } from 'node:crypto'
 import type { Transaction } from '#src/control/storage/database.ts'
 import { Problem } from '#src/problems.ts'
@@ -16,7 +16,10 @@ const keptHours = 24
 const mostKept = 500
 /** Maximum number of builds of an organization, including builds that runners have not removed yet. */
 const mostBuilds = 1000
-/** Maximum size of a built image, in GiB. It is one number, because sandboxes of different disk sizes share the image. */
+/**
+ * Maximum size of a built image, in GiB. There is one limit for all sandboxes, because sandboxes of different disk sizes share
+ * the image.
+ */
 const mostGiB = 30
 
 type Build = { organizationId: string; regionId: string; definition: Definition }

@@ -80,7 +80,7 @@ export const holdImage = async (transaction: Transaction, name: string): Promise
   await transaction`select 1 from images where name = ${name} for update`
 }
 
-/** Whether the image is needed. If it is not, runners are told to remove it. */
+/** Whether the image is needed. Runners are told to remove an image that is not needed. */
 export const isImageNeeded = async (sql: Sql, name: string): Promise<boolean> => {
   const [row] = await sql`select 1 from images where name = ${name} and ${isNeeded(sql)}`
   return row !== undefined

@@ -50,7 +50,7 @@ suite('POST /snapshots', () => {
     assert.deepEqual(await listed(app), [{ image, target: 'present', maxGiB: 4, organizationId }])
     const box = await app.as('owner').post('/sandbox', { snapshot: 'tool' })
     assert.deepEqual([box.status, box.body.user, box.body.memory], [200, 'tool', 3])
-    // The runner has lost the image. It must pull the stored digest: the tag may name another image now.
+    // The runner has lost the image, and must pull the stored digest: the tag may name another image now.
     await tell(app, { image, state: 'absent' })
     assert.equal((await listed(app))[0].source.reference, `ghcr.io/team/tool@${digest}`)
   })

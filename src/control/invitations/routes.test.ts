@@ -95,7 +95,7 @@ suite('POST /organizations/{organizationId}/invitations', () => {
       email: 'guest@example.com',
     })
     assert.equal(theirs.status, 201)
-    // The first invitation had expired, and was cancelled when the second one was made. A second cancel of the first
+    // The first invitation had expired, and was cancelled when the second invitation was made. A second cancel of the first
     // invitation answers 403.
     assert.equal((await app.as('owner').post(`${invitations}/${id}/cancel`)).status, 403)
   })

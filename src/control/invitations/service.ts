@@ -97,10 +97,7 @@ export const createInvitation = async (parts: InvitationParts, as: AsOwnerOf, in
 export const listInvitations = async ({ database, clock }: InvitationParts, organizationId: string) =>
   (await listOfOrganization(database.sql, organizationId, clock.now())).map(asInvitationView)
 
-/**
- * Replaces the role and the assigned roles of an invitation, and its expiry if the input has one. No second mail is
- * sent.
- */
+/** Replaces the role and the assigned roles of an invitation, and its expiry if the input has an expiry. No second mail is sent. */
 export const updateInvitation = async (parts: InvitationParts, as: AsOwnerOf, id: string, input: UpdateInvitation) => {
   const { organization } = as
   const now = parts.clock.now()

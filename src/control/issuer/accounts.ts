@@ -20,7 +20,7 @@ const checkSignsInHere = ({ settings }: AccountParts) => {
   )
 }
 
-/** Makes a local account. Its e-mail address is stored as verified, because the operator is responsible for it. */
+/** Makes a local account. Its e-mail address is stored as verified, because the operator is responsible for this address. */
 export const addAccount = async (parts: AccountParts, body: { email: string; name?: string }) => {
   checkSignsInHere(parts)
   const email = readEmail(body.email)

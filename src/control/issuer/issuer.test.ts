@@ -105,7 +105,7 @@ suite('signing in at the embedded issuer', () => {
     const me = await app.with(access).get('/users/me')
     assert.deepEqual([me.status, me.body.id], [200, userId('owner')])
     assert.equal(decodeJwt(body['id_token']!)['nonce'], 'nonce-1')
-    // An ID token has the same issuer, audience and signing key as an access token, but the API refuses it.
+    // The API refuses an ID token, although it has the same issuer, audience and signing key as an access token.
     assert.equal(await statusWith(body['id_token']!), 401)
   })
 

@@ -1,4 +1,4 @@
-// Alcove's own OpenID Connect issuer, below /oidc. It is used if the operator configures no other issuer.
+// Alcove's own OpenID Connect issuer, below /oidc. This issuer is used if the operator configures no other issuer.
 import type { IncomingMessage } from 'node:http'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { createLocalJWKSet, errors, type JWTVerifyGetKey } from 'jose'

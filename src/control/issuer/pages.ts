@@ -1,4 +1,4 @@
-// The pages of our own issuer: no scripts, no outside resources, and all text escaped. They look like the dashboard.
+// The pages of our own issuer: no scripts, no outside resources, and all text escaped. These pages look like the dashboard.
 import { createHash } from 'node:crypto'
 import { escaped } from '#src/kit/escape.ts'
 

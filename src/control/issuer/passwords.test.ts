@@ -38,7 +38,7 @@ suite('signing in with a password', () => {
       const found = await signsInTo(account, password, 'other')
       return { found, messages: hashings.map(({ message }) => String(message)), costs: hashings.map(costOf) }
     }
-    // This call waits for the hash that passwords.ts makes when it is loaded, so that the calls below do not count it.
+    // This call waits for the hash that passwords.ts makes when it is loaded, so that this hash is not counted below.
     await work('nobody@example.com', 'x')
     const right = await work('owner@example.com', 'twelve letters at least')
     assert.deepEqual([right.found, right.messages], [userId('owner'), ['twelve letters at least']])

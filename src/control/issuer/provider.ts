@@ -1,4 +1,4 @@
-// Configures our own issuer, which uses oidc-provider and has one client, our own. It supports codes with PKCE, device
+// Configures our own issuer, which uses oidc-provider and has one client, our own. The issuer supports codes with PKCE, device
 // codes, and refresh tokens that are replaced at each use.
 import type { EventEmitter } from 'node:events'
 import { interactionPolicy, Provider } from 'oidc-provider'

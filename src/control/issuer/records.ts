@@ -85,7 +85,7 @@ export const recordsIn = (
     findByUid: (uid) => findBy(model, 'uid_hash', uid),
     findByUserCode: (userCode) => findBy(model, 'user_code_hash', userCode),
     consume: async (id) => {
-      // If two calls use a code at the same time, only one of them updates the row, and the other is refused.
+      // If two calls use a code at the same time, only one call updates the row, and the other call is refused.
       const consumed = await sql`
         update issuer_records set consumed_at = now()
         where model = ${model} and id_hash = ${hashKey(id)} and consumed_at is null`

@@ -1,4 +1,4 @@
-// The endpoints `/admin/users`: local accounts, for the operator of the server. `alcove user` calls these.
+// The endpoints `/admin/users`: local accounts, for the operator of the server. The command `alcove user` calls these endpoints.
 import Type from 'typebox'
 import { type ControlRoute, route } from '../auth/route.ts'
 import { type AccountParts, addAccount, giveLink, givePassword } from './accounts.ts'

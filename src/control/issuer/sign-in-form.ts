@@ -1,4 +1,4 @@
-// Shows the sign-in form and reads it, or signs a user in with a one-time link.
+// Shows and reads the sign-in form, or signs a user in with a one-time link.
 // Text, status and duration of every answer are equal for existing and missing accounts.
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Interaction, Provider } from 'oidc-provider'

@@ -76,7 +76,7 @@ suite('mail by SMTP', () => {
     assert.equal(await post.waiting(), 0)
   })
 
-  test('a mail is not sent if its transaction was rolled back, or if it was withdrawn', async () => {
+  test('a mail is not sent if its transaction was rolled back, or if the mail was withdrawn', async () => {
     await using server = await startMailServer()
     await using post = await openPost(transportTo(server))
     const { database } = post.opened
@@ -144,7 +144,7 @@ suite('mail by SMTP', () => {
     assert.equal(server.received.length, 1)
   })
 
-  test('if a process dies while it sends a mail, another sends the mail after two minutes with the same id', async () => {
+  test('if a process dies while it sends a mail, another process sends it two minutes later with the same id', async () => {
     await using server = await startMailServer()
     const asked: string[] = []
     const dying: MailTransport = {

@@ -3,7 +3,7 @@ import { Problem } from '#src/problems.ts'
 import type { Transaction } from '../storage/database.ts'
 import { countMail, deleteMailAbout, insertMail, type NewMail } from './store.ts'
 
-/** Maximum number of mails in the outbox. It is reached only if the mail server has been unreachable for long. */
+/** Maximum number of mails in the outbox. This number is reached only if the mail server has been unreachable for long. */
 const mostWaiting = 10_000
 /**
  * A user may queue another mail only while fewer mails of the user wait than a ninth of the outbox's free places. For a single

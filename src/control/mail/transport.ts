@@ -29,7 +29,7 @@ const replyCode = (error: unknown): number => Number((error as { responseCode?: 
 export const smtpTransport = ({ host, port, isTls, needsTls, credentials, from }: SmtpAddress): MailTransport => {
   let opened: Promise<Transporter> | undefined
   const open = async () => {
-    // nodemailer is loaded at the first mail, because most servers send none.
+    // nodemailer is loaded at the first mail, because most servers send no mails.
     const { createTransport } = await import('nodemailer')
     return createTransport({
       ...limits,

@@ -54,7 +54,7 @@ const describe = ({ id, name, state, errorReason }: View) =>
   JSON.stringify({ id, name, state, ...(errorReason ? { errorReason } : {}) })
 
 /**
- * Longest time in milliseconds that `start_sandbox` and `stop_sandbox` wait for the new state. They read the sandbox's
+ * Longest time in milliseconds that `start_sandbox` and `stop_sandbox` wait for the new state. These tools read the sandbox's
  * state every `lookEveryMs`.
  */
 const settleMs = 60_000

@@ -98,8 +98,8 @@ suite('POST /organizations/{organizationId}/users/{userId}/access', () => {
     assert.deepEqual([reply.status, reply.body.role, reply.body.assignedRoles], [200, 'owner', []])
     const role = { name: 'Mine', description: 'x', permissions: ['write:sandboxes'] }
     assert.equal((await app.asUser('member').post(`${organization}/roles`, role)).status, 201)
-    // The key of this member lists only a member's permissions. It cannot make a role, even after its user has become
-    // an owner.
+    // The key of this member lists only a member's permissions. This key cannot make a role, even after its user has become an
+    // owner.
     assert.equal((await app.as('member').post(`${organization}/roles`, { ...role, name: 'Other' })).status, 403)
   })
 

@@ -31,7 +31,7 @@ export const insertSamples = async (
 
 export type MeterRow = Omit<MeterReading, 'diskUsed'> & { at: Date; diskUsed: number | null }
 
-/** Lists means of samples: one for each period of `seconds` seconds, with the time of its last sample. */
+/** Lists means of samples: one for each period of `seconds` seconds, with the time of the last sample in the period. */
 export const listMeans = (
   sql: Sql,
   sandboxId: string,

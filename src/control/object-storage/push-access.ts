@@ -1,5 +1,6 @@
-// Credentials for uploading the files of a definition. They are valid for an hour, in one organization, and only while the caller
-// may create snapshots or sandboxes there. They are not stored in the database: an encrypted session token contains their limits.
+// Credentials for uploading the files of a definition. They are valid for an hour, in one organization, and only while the
+// caller may create snapshots or sandboxes there. The credentials are not stored in the database: an encrypted session token
+// contains their limits.
 
 import { randomBytes } from 'node:crypto'
 import type { Caller } from '#src/control/auth/route.ts'

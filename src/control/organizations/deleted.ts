@@ -35,7 +35,10 @@ export const keepsAnything = async (sql: Sql, id: string): Promise<boolean> => {
   return found !== undefined
 }
 
-/** Ends the clean-up of an organization that has only regions left. The regions go now, the id when `keptMinutes` have passed. */
+/**
+ * Ends the clean-up of an organization that has only regions left. The regions are deleted now, the id when `keptMinutes` have
+ * passed.
+ */
 export const endOrganization = async (
   transaction: Transaction,
   { id, deletedAt }: DeletedOrganization,

@@ -18,7 +18,7 @@ const checkOnlyOperators = async (app: TestControl, path: string, body: object) 
 }
 
 suite('PATCH /organizations/{organizationId}/default-region', () => {
-  test('PATCH /organizations/{organizationId}/default-region sets the default region of an organization that has none', async () => {
+  test('PATCH /organizations/{organizationId}/default-region sets the default region of an organization that has no default region', async () => {
     await using app = await startControl()
     await app.database.sql`update organizations set default_region_id = null where id = ${ours}`
     assert.equal((await see(app)).defaultRegionId, undefined)

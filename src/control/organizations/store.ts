@@ -48,7 +48,7 @@ export const insertOrganization = async (
   return organization
 }
 
-/** Counts the organizations that a user created, without the personal one. Locks the user, so concurrent creates wait. */
+/** Counts the organizations that a user created, without the personal organization. Locks the user, so concurrent creates wait. */
 export const countCreatedBy = async (transaction: Transaction, userId: string): Promise<number> => {
   await transaction`select 1 from users where id = ${userId} for no key update`
   const [counted] = await transaction<{ count: number }[]>`

@@ -138,7 +138,7 @@ export const createOutbound = ({
   evenMilliseconds = standardEvenMilliseconds,
   secureContext,
 }: OutboundParts): Outbound => {
-  /** Each call without an organization gets an owner of its own. So only the limit `all` applies to it. */
+  /** Each call without an organization gets an owner of its own. So only the limit `all` applies to such a call. */
   const running = new Budget<string | symbol>({ each: Math.ceil(mostAtOnce * shareOfOne), all: mostAtOnce })
   return {
     send: async (request) => {

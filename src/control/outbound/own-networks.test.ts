@@ -44,7 +44,7 @@ suite('the networks of this host', () => {
       'eth0\t00000000\t01070605\t0003\t0\t0\t0\t00000000\t0\t0\t0   ',
       'eth0\t00090605\t00000000\t0001\t0\t0\t0\t00FFFFFF\t0\t0\t0   ',
       'tun0\t00000000\t00000000\t0001\t0\t0\t0\t00000080\t0\t0\t0   ',
-      // The last route has the flags 0201 (up and reject): its packets are rejected, so it must be ignored.
+      // The last route has the flags 0201 (up and reject): its packets are rejected, so this route must be ignored.
       '*\t000A0605\t00000000\t0201\t0\t0\t0\t00FFFFFF\t0\t0\t0   ',
     ].join('\n')
     const zeros = '0'.repeat(32)

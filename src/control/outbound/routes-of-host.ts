@@ -1,5 +1,5 @@
-// Lists the next hops of this host: gateways, and networks that it reaches without a gateway. Reads the routes, because a gateway
-// may lie outside the networks of the interfaces. Example: the gateway of a host with a /32 address.
+// Lists the next hops of this host: gateways, and networks that this host reaches without a gateway. Reads the routes, because
+// a gateway may lie outside the networks of the interfaces. Example: the gateway of a host with a /32 address.
 import { closeSync, openSync, readSync } from 'node:fs'
 
 export type NextNetwork = { address: string; bits: number }

@@ -70,7 +70,7 @@ export const writeRegionQuota = async (
 export type Counts = { snapshot_quota: number; volume_quota: number; snapshots: number; volumes: number }
 
 /**
- * Reads an organization's limits for snapshots and volumes, and how many it has of each. `undefined` if the
+ * Reads an organization's limits for snapshots and volumes, and how many snapshots and volumes it has. `undefined` if the
  * organization does not exist.
  */
 export const countNamed = async (sql: Sql, organizationId: string): Promise<Counts | undefined> => {

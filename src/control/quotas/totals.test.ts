@@ -156,7 +156,7 @@ suite('the quota of an organization in a region', () => {
     assert.match((await ask(app, 'one/resize', { disk: 18 })).body.message, /disk quota of 20 GiB/)
   })
 
-  test('a failed resize uses quota for the larger of both sizes until the sandbox is recovered', async () => {
+  test('a failed resize uses quota for the larger of the old and the new size until the sandbox is recovered', async () => {
     await using app = await startControl({ sandboxes: { createWaitSeconds: 0 } })
     await using runner = await connectRunner(app)
     await setQuota(app, { totalCpuQuota: 4 })

@@ -1,5 +1,5 @@
 // An organization's own regions, and the credentials of their services: a proxy, an SSH gateway and a snapshot manager. Only a
-// service with a URL can have a credential. A credential is shown only once, and a new one replaces the old one.
+// service with a URL can have a credential. A credential is shown only once, and a new credential replaces the old one.
 import { randomBytes } from 'node:crypto'
 import { Problem } from '#src/problems.ts'
 import { announceCredentialChange, type Callers } from '../auth/callers.ts'

@@ -56,7 +56,7 @@ const targetsOf = (runner: SimulatedRunner, id: string) =>
   runner.asked.filter(({ sandboxId }) => sandboxId === id).map(({ target }) => target)
 
 suite('PATCH /runners/{runnerId}/scheduling with `move: true`', () => {
-  test('emptying a host moves running sandboxes, which keep their preview token, and archives stopped ones', async () => {
+  test('emptying a host moves running sandboxes, with the same preview tokens, and archives stopped sandboxes', async () => {
     let running = ''
     let resting = ''
     await using server = await startWith(async (app) => {
@@ -267,7 +267,7 @@ suite('PATCH /runners/{runnerId}/scheduling with `move: true`', () => {
     assert.deepEqual(targetsOf(other, id), [])
   })
 
-  test('if an operator undoes a host’s drain, no more sandboxes are moved, and those being moved run again', async () => {
+  test('if an operator undoes a host’s drain, no more sandboxes are moved; sandboxes being moved run again', async () => {
     const ids: string[] = []
     await using server = await startWith(async (app) => {
       for (let count = 0; count < 6; count++) ids.push(await make(app))

@@ -134,7 +134,7 @@ const sizeOf = ({ sizeBytes }: ImageReport): number | null => {
 }
 
 /**
- * Makes the snapshots of an image active. A snapshot gets the state `error` instead if the image is too large for it
+ * Makes the snapshots of an image active. A snapshot gets the state `error` instead if the image is too large for the snapshot
  * (`refuseWhatCannotBe`).
  */
 const activate = async (transaction: Transaction, image: Image, report: ImageReport, now: Date) => {

@@ -1,5 +1,5 @@
-// Marks runners without heartbeats as silent. Gives up the sandboxes of lost runners: they become archived if the store has a copy,
-// otherwise `error`. Ends the sandboxes of removed runners.
+// Marks runners without heartbeats as silent. Gives up the sandboxes of lost runners: a sandbox becomes archived if the store
+// has a copy of it, otherwise `error`. Ends the sandboxes of removed runners.
 
 import { noteSilence } from '#src/control/sandboxes/record/timeline.ts'
 import { giveUpOn } from '#src/control/sandboxes/upkeep/lost-runner.ts'

@@ -141,7 +141,7 @@ const FromRunnerShape = Type.Union([
 
 const shape = Compile(FromRunnerShape)
 
-/** Maximum unhandled messages of one runner. Above it, control closes the link, and the runner connects again. */
+/** Maximum unhandled messages of one runner. Above this number, control closes the link, and the runner connects again. */
 const mostWaiting = 10_000
 
 const readMessage = (data: RawData): FromRunner | undefined => {
@@ -194,7 +194,7 @@ export const serveRunnerLink = (
     }
   }
 
-  /** Closes the link of a runner whose version does not work with control's. Returns whether it did so. */
+  /** Closes the link of a runner whose version does not work with control's. Returns whether the link was closed. */
   const refuses = ({ version }: Extract<FromRunner, { type: 'hello' }>): boolean => {
     const refusal = refusalOfVersion(version, settings.version)
     if (refusal === undefined) return false

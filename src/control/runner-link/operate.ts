@@ -75,7 +75,7 @@ const asView = ({ started, ...runner }: RunnerView) => ({
 export const viewRunners = async ({ database }: RunningParts, regionId?: string) =>
   (await listRunners(database.sql, { regionId: regionId ?? null })).map(asView)
 
-/** Finds a runner. Throws 404 if it does not exist. */
+/** Finds a runner. Throws 404 if the runner does not exist. */
 export const viewRunner = async ({ database }: RunningParts, id: string) => {
   const [runner] = await listRunners(database.sql, { id })
   if (runner === undefined) throw noSuchRunner()

@@ -43,7 +43,7 @@ const isReportable = (state: string): state is (typeof reportable)[number] =>
   (reportable as readonly string[]).includes(state)
 
 /**
- * The schema allows any fields in `assignment`, because only our own runners read it. Its type is in
+ * The schema allows any fields in `assignment`, because only our own runners read it. The type of `assignment` is in
  * `wire/runner-link.ts`.
  */
 const AssignedSandbox = Type.Object({

@@ -1,4 +1,5 @@
-// A runner without a heartbeat for `leaseSeconds` is silent. It gets no new sandboxes, and callers see the last reported states.
+// A runner without a heartbeat for `leaseSeconds` is silent. Such a runner gets no new sandboxes, and callers see the last
+// reported states.
 
 import type { Piece, Sql } from '#src/control/storage/database.ts'
 import type { RunningParts } from '../running.ts'
@@ -10,9 +11,7 @@ export const silentBefore = ({ clock, options }: Pick<RunningParts, 'clock' | 'o
 /** Seconds after which a silent runner is not expected to come back. */
 const backWithinSeconds = 24 * 3600
 
-/**
- * SQL condition: all runners of the region are silent, but at least one had a heartbeat within a day and may come back.
- */
+/** SQL condition: all runners of the region are silent, but at least one of them had a heartbeat within a day and may come back. */
 export const isRegionAway = (sql: Sql, regionId: Piece, parts: Pick<RunningParts, 'clock' | 'options'>): Piece => {
   const longGone = new Date(parts.clock.now().getTime() - backWithinSeconds * 1000)
   return sql`

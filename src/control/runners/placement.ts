@@ -47,8 +47,8 @@ const hold = async (
   { sandboxId = null, countsWarm }: Counting,
   { image = null, skips = false }: Locking & { image?: string | Piece | null } = {},
 ): Promise<HeldRunner[]> => {
-  // Both statements are sent at once, but PostgreSQL runs the second after the first has locked the runners. So the second counts
-  // what earlier holders of the locks have placed. Locking in the order of ids prevents deadlocks.
+  // Both statements are sent at once, but PostgreSQL runs the second after the first has locked the runners. So the second
+  // statement counts what earlier holders of the locks have placed. Locking in the order of ids prevents deadlocks.
   const [runners, loads] = await Promise.all([
     transaction<(RunnerRow & { image: string | null })[]>`
       select id, cpu, memory_gib, disk_gib, volumes, ${image}::text as image from runners where ${which}
@@ -223,7 +223,7 @@ export const hasRoomOn = async (
 }
 
 /**
- * Finds a ready runner of the region that has the image and enough free resources, and locks it until the transaction
+ * Finds a ready runner of the region that has the image and enough free resources, and locks that runner until the transaction
  * ends.
  */
 export const reserveRunner = async (

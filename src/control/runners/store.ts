@@ -92,7 +92,7 @@ export const markUnresponsive = (sql: Sql, before: Date, now: Date): Promise<Run
     returning id, region_id as "regionId"`
 
 /**
- * Finds a ready runner of a shared region, and returns the addresses at which gates reach it. Prefers runners of
+ * Finds a ready runner of a shared region, and returns the addresses at which gates reach that runner. Prefers runners of
  * `regionId`.
  */
 export const findSharedRunner = async (
