@@ -20,7 +20,7 @@ import { createEncryption, type Encryption, readEncryptionKey } from './storage/
 export type ControlConfig = {
   databaseUrl: string
   listen: { host: string; port: number }
-  /** API key of the first administrator, whom a server without users creates. A new value replaces the former first key. */
+  /** API key of the first administrator, whom control creates if there are no users. A new value replaces the former first key. */
   firstKey: string | undefined
   mostWarm: number
   overcommit: Overcommit

@@ -108,7 +108,7 @@ suite('the audit row of a write', () => {
       written.slice(1).map(({ action }) => action.replace('/sandbox/{sandboxIdOrName}', '')),
       [
         'POST /sandbox',
-        // These calls leave audit rows although the method of the first is GET: a signed preview URL is a credential.
+        // The first of these calls leaves an audit row although its method is GET: a signed preview URL is a credential.
         'GET /ports/{port}/signed-preview-url',
         'POST /ports/{port}/signed-preview-url/{token}/expire',
         // This call leaves an audit row although its method is GET: its answer has a credential for uploads to the

@@ -67,7 +67,10 @@ export const leavesRow = (route: ControlRoute): boolean => !withoutUser.includes
 const isWrite = (route: ControlRoute) =>
   route.method === 'GET' ? makesCredential.has(nameOf(route)) : !chatter.has(nameOf(route))
 
-/** Statuses of answers that leave no row. A 401 has no known caller, and a flood of 429s would fill the log. */
+/**
+ * Statuses of answers that leave no audit row. After a 401, the caller is unknown, and a flood of 429 answers would fill the
+ * log.
+ */
 const untold = [401, 429]
 
 type Met = { route: ControlRoute; subject: Subject; organizationId: string | null; id?: number }

@@ -65,10 +65,7 @@ const signIn = async (caller: GridCaller, subject: string, organizationId?: stri
   signedIn.set(caller, { ...bearer(token), ...named })
 }
 
-/**
- * Calls every endpoint as each of these callers. Returns the endpoints whose replies differ from
- * docs/reference/policy.md.
- */
+/** Calls every endpoint as each caller in `by`. Returns the endpoints whose replies differ from docs/reference/policy.md. */
 const differences = async (by: ReadonlyMap<GridCaller, Headers>): Promise<string[]> => {
   const wrong: string[] = []
   // The calls of one caller follow each other. So most calls find the credential in control's cache, which keeps it for a second.

@@ -29,7 +29,7 @@ const longestMessage = 16 * 1024
  */
 type TryCredential = (find: () => Promise<string | undefined>) => Promise<string | undefined>
 
-/** The first digit is the Engine.IO type. `4` means a message, and the next digit is the Socket.IO type. */
+/** The first digit of a packet is the Engine.IO type. `4` means a message, and the next digit is the Socket.IO type. */
 const packet = { open: '0', ping: '2', pong: '3', connect: '40', disconnect: '41', event: '42', refusal: '44' } as const
 
 const SignIn = Compile(Type.Object({ token: Type.String({ minLength: 1, maxLength: 8192 }) }))

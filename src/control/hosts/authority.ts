@@ -64,7 +64,7 @@ export class HostAuthority {
     return certify({ name, privateKey: this.#privateKey }, holder, spanOf(days))
   }
 
-  /** Returns a new key and certificate for the port for hosts of control, as options of a TLS server. */
+  /** Returns a new key and certificate for control's port for hosts, as options of a TLS server. */
   makeOwn(): { ca: string; cert: string; key: string } {
     const issuer = { name, privateKey: this.#privateKey }
     const { certificate, privateKey } = makeServerCertificate(issuer, [controlHostName], spanOf(certificateDays))

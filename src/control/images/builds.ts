@@ -55,7 +55,7 @@ export const wantBuild = async (transaction: Transaction, build: Build, now: Dat
   return name
 }
 
-/** Returns the maximum size of a built image in GiB, which the limits of the organization may lower. */
+/** Returns the maximum size of a built image in GiB. The limits of the organization may lower this size. */
 const largestOf = async (transaction: Transaction, organizationId: string): Promise<number> => {
   const [row] = await transaction<{ most: number }[]>`
     select greatest(1, least(${mostGiB}::integer, max_snapshot_size, max_disk_per_sandbox)) as most

@@ -175,8 +175,8 @@ const mostUnsettled = 100
  * source.
  */
 export const listImagesFor = async (sql: Sql, runner: Runner, most = mostUnsettled): Promise<ImageAssignment[]> => {
-  // Images to pull or build are listed round-robin over the organizations: the first image of each organization, then
-  // the second of each.
+  // Images to pull or build are listed round-robin over the organizations: the first image of each organization, then the
+  // second image of each.
   const rows = await sql<AssignedImageRow[]>`
     with concerned as (
       select name, max_gib, created_at, ${isNeeded(sql)} as needed, ${organizationOf(sql)} as organization_id,

@@ -21,8 +21,8 @@ export const listForRunner = async (parts: Pick<RunningParts, 'database' | 'encr
   withLogins(parts, await listImagesFor(parts.database.sql, runner))
 
 /**
- * Sends an image's desired state to its runners whose link is open in this process. All other runners read the state later, in
- * their list of images.
+ * Sends an image's desired state to the image's runners that have a link to this process. All other runners read the state
+ * later, in their list of images.
  */
 export const pushImage = async (parts: RunningParts, name: string): Promise<void> => {
   const { database, links, log } = parts

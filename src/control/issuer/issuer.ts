@@ -33,7 +33,10 @@ const begunElsewhere = 'This step of signing in has ended, or was begun elsewher
 const sweepMilliseconds = 60 * 1000
 /** Maximum bytes of a URL, and of a body. The limit also bounds what oidc-provider stores for one call. */
 const longest = 4096
-/** Maximum number of calls per address and minute that make oidc-provider store something. A sign-in makes two to five. */
+/**
+ * Maximum number of calls per address and minute that make oidc-provider store something. A sign-in makes two to five such
+ * calls.
+ */
 const mostBegunPerMinute = 300
 const leavesNothing = /^\/oidc\/(?:token|jwks|\.well-known|interaction)(?:[/?]|$)/
 const reloadMilliseconds = 1000
@@ -137,7 +140,8 @@ export const openIssuer = async (parts: Parts): Promise<EmbeddedIssuer> => {
             await beginFrom(visit.address, () => serve(visit))
           } catch (error) {
             const isAway = isUnreachable(error)
-            // A refused step is a mistake of the browser (level debug). An unreachable database is our own problem (warning).
+            // A refused step of a sign-in is a mistake of the browser (level debug). An unreachable database is our own problem
+            // (warning).
             if (isAway)
               request.log.warn({ reqId: request.id, err: error }, 'nobody can sign in while the database is away')
             else request.log.debug({ reqId: request.id, err: error }, 'a step of signing in was refused')

@@ -1,4 +1,4 @@
-// Tests that the time for a sign-in does not reveal whether the account exists, by counting calls of argon2.
+// Tests, by counting calls of argon2, that the time for a sign-in does not reveal whether the account exists.
 import assert from 'node:assert/strict'
 import crypto from 'node:crypto'
 import { syncBuiltinESMExports } from 'node:module'

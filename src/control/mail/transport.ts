@@ -4,7 +4,7 @@ import type { Logger } from '#src/kit/log.ts'
 import type { SmtpAddress } from '#src/kit/smtp-address.ts'
 
 export type OutgoingMail = {
-  /** Id of the mail, the same for every attempt. If a receiver gets a mail twice, the equal id shows that. */
+  /** Id of the mail, the same for every attempt. If a receiver gets a mail twice, the equal ids show that. */
   id: string
   recipient: string
   subject: string

@@ -35,7 +35,7 @@ const untilSomebodyWaits = async ({ database }: TestControl) => {
   while ((await isWaiting()).length === 0) await pause(5)
 }
 
-/** Makes a key of `owner` with only these permissions. */
+/** Makes an API key of the user `owner` with only these permissions. */
 const narrowKey = async (app: TestControl, permissions: string[]) => {
   const reply = await app.as('owner').post('/api-keys', { name: `narrow ${permissions.length}`, permissions })
   assert.equal(reply.status, 201)

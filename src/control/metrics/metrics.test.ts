@@ -78,8 +78,8 @@ suite('GET /metrics', () => {
       found.filter((name) => name.startsWith('alcove_runner_image_')),
       [],
     )
-    // Simulates a runner that was replaced by an older version, which reports no disk space. The metrics must not show
-    // its former values.
+    // Simulates a runner that was replaced by an older version, which reports no disk space. The metrics must not show former
+    // values of the runner.
     await saying({}, false)
   })
 

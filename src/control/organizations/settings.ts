@@ -34,7 +34,7 @@ export const setSwitch = (
   value: boolean,
 ): Promise<void> => changeOrganization(parts, organizationId, () => ({ [name]: value }))
 
-/** A reserved name in the experimental settings. The telemetry settings are encrypted and have their own endpoint. */
+/** A name that experimental settings must not use: the telemetry settings are encrypted and have their own endpoint. */
 const reserved = 'otel'
 
 export const setExperimentalConfig = async (

@@ -119,7 +119,7 @@ const exchange = async (
   }
 }
 
-/** Returns a client for URLs that this organization has given. Its calls are counted for the organization. */
+/** Returns a client for URLs that this organization has given. The calls of this client are counted for the organization. */
 export const outboundOf = ({ send }: Outbound, organizationId: string): Outbound => ({
   send: (request) => send({ ...request, organizationId }),
 })

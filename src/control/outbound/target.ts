@@ -23,8 +23,8 @@ export const readTargetUrl = (given: string): URL => {
 }
 
 /**
- * Lower ports are reserved for system services. Of these, control calls only 80 and 443, except in networks that the
- * operator allows.
+ * Lower ports are reserved for system services. Of these lower ports, control calls only 80 and 443, except in networks that
+ * the operator allows.
  */
 const firstFreePort = 1024
 

@@ -92,7 +92,7 @@ type Growth = { from: SandboxRow | null; written: SandboxRow; to: Move['to'] }
 
 const isMore = (after: Held, before: Held) => kinds.some(([kind]) => after[kind] > before[kind])
 
-/** Returns whether a move may need more quota. Then the transaction of the move must end with `checkTotals`. */
+/** Returns whether a move may need more quota. If so, the transaction of the move must end with `checkTotals`. */
 export const mayGrow = (sandbox: SandboxRow, { to }: Pick<Move, 'to'>): boolean =>
   isMore(heldIn(sandbox, { state: to, desired_state: to }), heldIn(sandbox, sandbox))
 
@@ -114,7 +114,7 @@ export const checkTotals = async (
   const quota = known === undefined ? await findRegionQuota(transaction, place) : known
   const limited = kinds.filter(([kind, column]) => after[kind] > before[kind] && (quota?.[column] ?? null) !== null)
   if (!quota || limited.length === 0) return
-  // Sandboxes that use only disk count only if this move needs more disk and the quota limits the disk.
+  // Sandboxes that use only disk quota are counted only if this move needs more disk and the quota limits the disk.
   const states = limited.some(([kind]) => kind === 'diskGiB') ? statesHolding : statesHoldingCompute
   const here = transaction`and region_id = ${regionId} and sandbox_class = ${sandboxClass} and id <> ${written.id}`
   // Both statements are sent at once, but PostgreSQL runs the second after the first has got the lock. So the second statement

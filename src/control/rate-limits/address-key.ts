@@ -9,8 +9,8 @@ const slots = 65_536
 export const siteGroups = 3
 
 /**
- * Returns a function that maps an IP address to the number of a counter. Its hash has a secret key, so nobody can find
- * out which networks share a counter. All control processes have the same key.
+ * Returns a function that maps an IP address to the number of a counter. The function uses a hash with a secret key, so nobody
+ * can find out which networks share a counter. All control processes have the same key.
  */
 export const createAddressKeys = (secret: Buffer, groupsKept = networkGroups): ((address: string) => string) => {
   return (address) => {

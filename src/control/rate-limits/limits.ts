@@ -15,8 +15,8 @@ type Guard = (request: FastifyRequest, route: ControlRoute) => Promise<object>
 
 export type Limits = {
   /**
-   * Wraps a guard. Before the guard runs, refuses an IP address with too many wrong credentials. After the guard has
-   * run, counts the call for its organization.
+   * Wraps a guard. Before the guard runs, refuses an IP address with too many wrong credentials. After the guard has run,
+   * counts the call for the caller's organization.
    */
   around: (guard: Guard) => Guard
   /** Counts a call to a path that is not in endpoints.ts. Throws if the caller's IP address has exceeded its limit. */
@@ -52,7 +52,7 @@ const headersOf = (bucket: Bucket, { limit }: Rate, { consumedPoints, msBeforeNe
 }
 
 export const createLimits = (standard: RateLimits, shared: SharedCounters): Limits => {
-  // These counters only count. The limit is compared later, because each organization may have a rate of its own.
+  // These counters have no limit. The count is compared with a limit later, because each organization may have a rate of its own.
   const counters = new Map(buckets.map((bucket) => [bucket, shared.counter(bucket, 60)]))
   const addressKey = createAddressKeys(shared.secret)
   const told = new WeakMap<FastifyRequest, Record<string, number>>()

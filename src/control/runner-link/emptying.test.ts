@@ -56,7 +56,7 @@ const targetsOf = (runner: SimulatedRunner, id: string) =>
   runner.asked.filter(({ sandboxId }) => sandboxId === id).map(({ target }) => target)
 
 suite('PATCH /runners/{runnerId}/scheduling with `move: true`', () => {
-  test('emptying a host moves running sandboxes, with the same preview tokens, and archives stopped sandboxes', async () => {
+  test('emptying a host archives stopped sandboxes, and moves running sandboxes, which keep preview tokens', async () => {
     let running = ''
     let resting = ''
     await using server = await startWith(async (app) => {

@@ -95,8 +95,8 @@ export const applyImageReport = async (parts: RunningParts, runner: Runner, repo
 }
 
 /**
- * Stores how far a snapshot of a sandbox is: the disk is copied, or the copy is in the object store. Returns true if
- * this is new; then the caller assigns the next step.
+ * Stores how far a snapshot of a sandbox is: the disk is copied, or the copy is in the object store. Returns true if this step
+ * is new; then the caller assigns the next step.
  */
 const noteCopy = async (
   transaction: Transaction,

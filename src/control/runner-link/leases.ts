@@ -19,7 +19,7 @@ export const sweepLeases = async (parts: RunningParts): Promise<void> => {
   const heard = await hearRegions(database.sql, parts, now)
   const silent = await database.transaction(async (transaction) => {
     const marked = await markUnresponsive(transaction, silentBefore(parts), now)
-    // While most runners of a region are silent, probably the network is down, so timelines do not record the silence.
+    // While most runners of a region are silent, the network is probably down, so timelines do not record the silence.
     const noted = marked.filter(({ regionId }) => heard.includes(regionId)).map(({ id }) => id)
     if (noted.length > 0) await noteSilence(transaction, noted, now)
     return marked

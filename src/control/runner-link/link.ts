@@ -154,8 +154,8 @@ const readMessage = (data: RawData): FromRunner | undefined => {
 }
 
 /**
- * Returns whether a runner may report this gate. A runner with a certificate may report only the gate with its own id.
- * A runner of the server's machine may also report the server's gate.
+ * Returns whether a runner may report this gate. A runner with a certificate may report only the gate that has the id of the
+ * runner. A runner of the server's machine may also report the server's gate.
  */
 const mayHaveGate = (runnerId: string, isCertified: boolean, { id }: GateOfHost) =>
   id === runnerId || (id === localGateId && !isCertified)

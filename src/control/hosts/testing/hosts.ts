@@ -82,7 +82,7 @@ export const anotherControl = async ({
   }
 }
 
-/** Starts a control that listens for hosts on 127.0.0.1. */
+/** Starts a control process that listens for hosts on 127.0.0.1. */
 export const startWithHosts = async (options: ControlOptions = {}): Promise<HostsControl> => {
   const settings = { hostsListen: { host: '127.0.0.1', port: 0 }, ...options.settings }
   const control = await startControl({ ...options, settings })
