@@ -16,7 +16,7 @@ export const command = ['true'] as const
 
 const perTurn = 20
 
-/** Measures the command without Alcove. `posix_spawn` copies no memory, so it is the fastest start. */
+/** Measures the command without Alcove. The function `posix_spawn` copies no memory, so it is the fastest start. */
 export const commandAlone = async (box: Box, times: number): Promise<Samples> => {
   const script = `import os, time
 for _ in range(${times}):

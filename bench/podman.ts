@@ -3,7 +3,7 @@
 import { runCommand } from '#src/kit/run-command.ts'
 
 export type Podman = {
-  /** Runs the command that `openPodman` was given, in a new container (`podman run --rm`). */
+  /** Runs the command that the function `openPodman` was given, in a new container (`podman run --rm`). */
   runOnce: () => Promise<void>
   /** Starts the container in which `exec` runs commands. */
   start: () => Promise<void>

@@ -18,7 +18,10 @@ type Config = {
 }
 
 export type RawCrun = {
-  /** Mounts a new disk and starts a container on it. Then runs `command` of `openRawCrun` in the container. */
+  /**
+   * Mounts a new disk and starts a container on it. Then runs in the container the command that the function `openRawCrun` was
+   * given.
+   */
   createAndExec: (id: string) => Promise<void>
   /** Runs the command with `crun exec` in a running container. */
   exec: (id: string) => Promise<void>

@@ -1,5 +1,5 @@
-// Starts a server from a checkout and calls it, for measurements. Each connection serves several calls. `Served` also reads the
-// processor time of the server's programs.
+// Starts a server from a checkout and calls it, for measurements. Each connection serves several calls. The class `Served` also
+// reads the processor time of the server's programs.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync } from 'node:fs'

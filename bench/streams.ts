@@ -82,7 +82,7 @@ try {
     // Waits until Python, which reads the log, has started. Otherwise its start would slow the measurement down.
     await new Promise((resolve) => setTimeout(resolve, 200))
     const began = performance.now()
-    // `floor.cat`, which measures the lower bound, reads the file `~/whole` too. So the two times can be compared.
+    // The function `floor.cat`, which measures the lower bound, reads the file `~/whole` too. So the two times can be compared.
     const command = 'cat ~/whole'
     const { body } = await box.toolbox('POST', '/process/session/logs/exec', { command, runAsync: true })
     const arrivedBytes = await readWhole(

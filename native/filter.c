@@ -39,7 +39,7 @@ static const int forbidden[] = {
     // Forbidden: mounts, and changes of the root directory.
     SYS_mount, SYS_umount2, SYS_pivot_root, SYS_chroot, call_open_tree, call_open_tree_attr, call_move_mount, call_fsopen,
     call_fsconfig, call_fsmount, call_fspick, call_mount_setattr,
-    // Forbidden: new namespaces. `judge_clone` checks the flags of `clone`.
+    // Forbidden: new namespaces. The function `judge_clone` checks the flags of the call `clone`.
     SYS_unshare, SYS_setns,
     // Forbidden: access to the memory and descriptors of other processes.
     SYS_ptrace, SYS_process_vm_readv, SYS_process_vm_writev, SYS_kcmp, call_pidfd_getfd, call_process_madvise,

@@ -96,7 +96,7 @@ const endTests = () => {
     try {
       process.kill(-pid, 'SIGKILL')
     } catch {
-      // `kill` found no process group with this number: the child process is no test, or it has ended.
+      // The call `kill` found no process group with this number: the child process is no test, or it has ended.
     }
   }
 }

@@ -16,7 +16,7 @@ suite('which test files share a process', () => {
     ])
   })
 
-  test('a test file in `test/` does not share its process, because it takes minutes', () => {
+  test('a test file in `test/` does not share its process, because such a file takes minutes', () => {
     const slow = ['test/hosts/join.test.ts', 'test/hosts/ring.test.ts']
     assert.deepEqual(batchesOf([...slow, ...needDatabases], 1), [...slow.map((file) => [file]), needDatabases])
   })

@@ -98,7 +98,7 @@ const runProcess = async (
       ...(name === undefined ? [] : [`--test-name-pattern=${RegExp.escape(name)}`]),
       ...args,
     ],
-    // `detached` makes a process group, so that the child processes of the test file can be killed with it.
+    // The option `detached` makes a process group, so that the child processes of the test file can be killed with it.
     { env, stdio: ['ignore', 'pipe', 'pipe'], detached: true },
   )
   let output = ''

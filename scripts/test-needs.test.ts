@@ -51,7 +51,7 @@ suite('what a test file needs', () => {
   }
 
   test('`reachableFrom` does not follow imports of types, because Node removes them', () => {
-    // `test-report.ts` imports only types from a file that starts programs.
+    // The file `test-report.ts` imports only types from a file that starts programs.
     assert.deepEqual([...reachableFrom('scripts/test-report.ts')], ['scripts/test-report.ts'])
   })
 })

@@ -32,7 +32,7 @@ suite('the plan of a test run', () => {
     assert.ok(lanes[0]!.some((queue) => queue.flat().includes(inServers('bad-input'))))
   })
 
-  test('test files in `test/` start before those in `src/control`, because they take minutes', () => {
+  test('test files in `test/`, which take minutes, start before test files in `src/control`', () => {
     const queue = plan[0].flat().find((queue) => queue.flat().includes('test/hosts/join.test.ts'))!
     const places = queue.map(([file]) => file?.startsWith('test/') === true)
     assert.ok(places.includes(false))

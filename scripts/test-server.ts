@@ -19,7 +19,7 @@ const findMirror = async (): Promise<string[]> => {
   return found.map(({ address }) => address)
 }
 
-/** Starts `./alcove up` and resolves when the server is ready. When `stopping` aborts, the server is stopped. */
+/** Starts `./alcove up` and resolves when the server is ready. When the signal `stopping` aborts, the server is stopped. */
 export const startSharedPlatform = async (
   data: string,
   stopping: AbortSignal,

@@ -31,8 +31,8 @@ size_t peer_read(void *into, size_t size);
 void peer_at_end(void (*clear)(void));
 
 /*
- * Waits until no other process for file operations has locked `number`, then locks it until this process ends. Returns false with
- * errno if locking is impossible.
+ * Waits until no other process for file operations holds the lock with this number, then takes the lock and keeps it until this
+ * process ends. Returns false with errno if locking is impossible.
  */
 bool peer_lock(uint64_t number);
 

@@ -66,7 +66,7 @@ static char *follow_link(const char *path) {
   return followed;
 }
 
-/* Sets `file` to the path, or to the target of the links in the path. The file need not exist yet. */
+/* Sets the variable `file` to the path, or to the target of the links in the path. The file need not exist yet. */
 static void find_place(char *path, bool makes_parents) {
   for (int links = 0; path; links++) {
     if (links > LINKS_MAX) peer_fail(STAGE_FILE, ELOOP);

@@ -44,7 +44,10 @@ void source_close(struct source *);
 uint64_t now_milliseconds(void);
 /* Returns the wall-clock time in milliseconds since 1970. */
 uint64_t wall_milliseconds(void);
-/* Calls `fire` once, after this time. Replaces an earlier `timer_set`. `timer_clear` cancels the call. */
+/*
+ * Calls `fire` once, after this time. A second `timer_set` replaces the first. The function `timer_clear` cancels the call of
+ * `fire`.
+ */
 void timer_set(struct timer *, uint64_t after_milliseconds, void (*fire)(struct timer *));
 void timer_clear(struct timer *);
 

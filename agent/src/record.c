@@ -126,8 +126,8 @@ static struct follower *find_ready(const struct record *record) {
 }
 
 /*
- * Copies the output in `pages_taken` into the ring. Returns false if not all can be read: a hostile program can supply pages that
- * fail when they are read.
+ * Copies the output in the pipe `taken` (pages.h) into the ring. Returns false if not all output can be read: a hostile program can
+ * supply pages that fail when they are read.
  */
 static bool keep_pages(struct ring *ring, enum origin origin, size_t size) {
   while (size > 0) {

@@ -226,8 +226,8 @@ static uint8_t *append(uint8_t *at, const void *bytes, size_t size) {
 }
 
 /*
- * Makes the text for the shell. The command is quoted for `eval`, so that an unclosed quote in it does not affect later commands.
- * `command eval` prevents an error from ending the shell. At the end, the shell reports the exit code.
+ * Makes the text for the shell. The command is quoted for the builtin `eval`, so that an unclosed quote in it does not affect later
+ * commands. `command eval` prevents an error from ending the shell. At the end, the shell reports the exit code.
  */
 static uint8_t *wrap(const struct session_command *command, size_t *size) {
   const struct session *session = command->session;

@@ -16,7 +16,7 @@
 static const char *const kept[] = {"COLORS",     "DISPLAY", "DPKG_COLORS",     "HOSTNAME", "KRB5CCNAME",
                                    "LS_COLORS",  "PS1",     "PS2",             "XAUTHORITY", "XAUTHORIZATION",
                                    "XDG_CURRENT_DESKTOP"};
-/* Variables of the caller that the command gets if `passes_check` accepts their values (env_check of sudoers(5)). */
+/* Variables of the caller that the command gets if the function `passes_check` accepts their values (env_check of sudoers(5)). */
 static const char *const checked[] = {"COLORTERM", "LANG", "LANGUAGE", "LC_*", "LINGUAS", "TERM", "TZ"};
 /* Variables of the caller that the command does not get even with -E (env_delete of sudoers(5)). */
 static const char *const dangerous[] = {

@@ -103,7 +103,9 @@ export const openCall = async (url: string, { signal, patience, ...init }: CallO
   throw refusalOf(origin, { status: reply.status, text, requestId: reply.headers.get('x-request-id') ?? undefined })
 }
 
-/** Calls a server and returns its parsed answer. Throws a Failure as `openCall` does, or if the answer is not JSON. */
+/**
+ * Calls a server and returns its parsed answer. Throws a Failure like the function `openCall`, and also if the answer is not JSON.
+ */
 export const callServer = async <Answer>(url: string, options: CallOptions = {}): Promise<Answer> => {
   const { origin } = new URL(url)
   const reply = await openCall(url, options)

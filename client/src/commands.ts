@@ -175,7 +175,7 @@ export const addCommands = (program: Command, host: Host): void => {
           (await verbs()).moveSandboxes(api, verb, names, options),
         ),
       )
-    // `start` also resumes a paused sandbox, so `resume` is another name for it.
+    // The command `start` also resumes a paused sandbox, so `resume` is another name for this command.
     if (verb === 'start') moving.alias('resume')
   }
   add(sandbox, 'fork', 'make another sandbox with the disk of this one, and print its id', [

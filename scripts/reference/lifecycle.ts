@@ -4,7 +4,7 @@ import type { SandboxState } from '#src/wire/sandbox-state.ts'
 import { code, page, table } from './markdown.ts'
 import { statesInUse } from './states-in-use.ts'
 
-/** Draws the moves as a diagram, without `delete`, which may begin in every state and would hide the other moves. */
+/** Draws the moves as a diagram, without the verb `delete`, which may begin in every state and would hide the other moves. */
 export const lifecyclePage = () => {
   const drawn = moves.filter(([on]) => on !== 'delete')
   // Draws an arrow from the state on the way (`through`) to the last state, unless another move begins in `through`.

@@ -32,7 +32,7 @@ const yes = (is: boolean) => (is ? 'yes' : '')
 const statesInUse = snapshotStates.filter((state) => snapshotMoves.some(([, , to]) => to === state))
 const reservedStates = snapshotStates.filter((state) => !statesInUse.includes(state))
 
-/** Draws the moves that change the state. `delete` is left out, because it may begin in every state. */
+/** Draws the moves that change the state. The move `delete` is left out, because it may begin in every state. */
 const picture = () => {
   const arrows = new Map<string, SnapshotEvent[]>()
   for (const [on, from, to] of snapshotMoves) {

@@ -37,9 +37,9 @@ suite('a command that cannot reach the server tells the reason', {
     rmSync(scratch, { recursive: true, force: true })
     rmSync(data.runtime, { recursive: true, force: true })
   })
-  /** Writes the state file of an `up` that runs. */
+  /** Writes the state file of an `up` process that runs. */
   const runs = (...names: string[]) => writeState(names, identityOf(process.pid))
-  /** Writes the state file of an `up` that has ended. */
+  /** Writes the state file of an `up` process that has ended. */
   const ran = (...names: string[]) => writeState(names, { pid: 0, startTime: '' })
   /** No program listens on port 1, which the state file names. */
   const writeState = (names: string[], up: ProcessIdentity) =>

@@ -46,8 +46,8 @@ export const purge = async (data: DataDirectory, say: (step: string) => void = (
   say('Removing keys, the database and logs …')
   const secrets = await allSteps([() => removeSecrets(data)])
   say('Ending sandboxes, and removing their networks and mounts …')
-  // `removeNetwork` needs the runtime directory, which lists what the runner shares with other servers.
-  // The first `removeTraces` therefore keeps this directory.
+  // The function `removeNetwork` needs the runtime directory, which lists what the runner shares with other servers. The first call
+  // of `removeTraces` therefore keeps this directory.
   const network = await allSteps([
     () => removeTraces(data, { keepsRuntime: true }).then(() => []),
     () => removeNetwork(data.instance),

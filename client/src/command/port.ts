@@ -30,7 +30,7 @@ export const readForward = (text: string): Forward => {
   return { remote, local }
 }
 
-/** Makes an SSH token for the connections of `alcove port`, and makes a new one when this token does not work any more. */
+/** Makes an SSH token for the connections of `alcove port`, and makes a new token when this token does not work any more. */
 class Tokens {
   readonly #work: Work
   readonly #sandbox: Sandbox

@@ -112,7 +112,7 @@ const openTerminal = async (work: Work, idOrName: string, attach: string | undef
   return terminal
 }
 
-/** Opens a new terminal, or with `attach` an existing one. Returns the exit code of the terminal's shell. */
+/** Opens a new terminal or, with the option `attach`, an existing terminal. Returns the exit code of the terminal's shell. */
 export const shell = async (work: Work, idOrName: string, { attach }: { attach?: string }): Promise<number> => {
   if (!process.stdin.isTTY || !process.stdout.isTTY)
     throw new Failure(

@@ -102,7 +102,10 @@ const copyUp = async (work: Work, sandbox: Sandbox, local: string, remote: strin
   troubles.end()
 }
 
-/** Returns the path to write to: `local` itself or, if `local` is an existing directory, a path in it with the source's name. */
+/**
+ * Returns the path to write to: `local` itself or, if `local` is an existing directory, a path in this directory with the source's
+ * name.
+ */
 const findTarget = async (local: string, remote: string, isDir: boolean) => {
   const found = await findLocal(local)
   const name = nameOf(remote)

@@ -22,7 +22,7 @@ export const fetchSignedIn = async (request: Request): Promise<Response> => {
   return response.status === 401 && (await session.renewRefused()) ? await send(again) : response
 }
 
-/** Makes calls to the API. Each method returns `{ data, error, response }`; `answerOf` is easier for most callers. */
+/** Makes calls to the API. Each method returns `{ data, error, response }`; the function `answerOf` is easier for most callers. */
 export const control = createClient<paths>({
   baseUrl: apiUrl,
   fetch: fetchSignedIn,

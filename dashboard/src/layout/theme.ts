@@ -15,7 +15,7 @@ export const subscribeToTheme = (listener: () => void): (() => void) => {
   return () => listeners.delete(listener)
 }
 
-/** Sets light or dark colours for this browser. `system` follows the operating system. */
+/** Sets light or dark colours for this browser. The theme `system` follows the operating system. */
 export const applyTheme = (theme: Theme): void => {
   if (theme === 'system') {
     localStorage.removeItem(key)

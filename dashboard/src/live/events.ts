@@ -16,8 +16,8 @@ const mostPagesFetched = 5
 const refusedMilliseconds = 5000
 
 /**
- * Updates the lists on the page at each event, until the caller calls the returned function. `onLink` gets true when the connection
- * is made. It gets false when the connection is lost or cannot be made.
+ * Updates the lists on the page at each event, until the caller calls the returned function. The function `onLink` gets true when
+ * the connection is made. It gets false when the connection is lost or cannot be made.
  */
 export const follow = (
   queries: QueryClient,

@@ -6,7 +6,10 @@ import { ErrorNotice } from '../ui/error-notice.tsx'
 import { session } from './session.ts'
 import { useSessionState } from './use-session.ts'
 
-/** The messages for failed sign-ins at an organization's identity provider, by the parameter `error` in the page's address. */
+/**
+ * Messages for a failed sign-in at an organization's identity provider. The parameter `error` in the page's address names the
+ * message.
+ */
 const ssoErrors: Record<string, string> = {
   missing_email: 'The identity provider did not tell an e-mail address.',
   email_not_verified: 'The identity provider has not verified this e-mail address.',

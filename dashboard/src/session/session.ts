@@ -92,7 +92,9 @@ class Session {
     return Date.now() + this.#skewMilliseconds
   }
 
-  /** Opens the session, or sends the browser to the issuer. It never throws: `state` says whether it succeeded. */
+  /**
+   * Opens the session, or sends the browser to the issuer. It never throws: the property `state` says whether the session is open.
+   */
   async open(): Promise<void> {
     try {
       await this.#readConfig()

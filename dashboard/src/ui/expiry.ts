@@ -1,7 +1,7 @@
 // The user's choice of when something expires: after a number of days, at a date, or never.
 export type Expiry = { days: string; date: string }
 
-/** The two values of `days` that are not a number: "at a date" and "never". */
+/** The two values of the field `days` that are not a number: "at a date" and "never". */
 export const onDate = 'date'
 export const never = ''
 

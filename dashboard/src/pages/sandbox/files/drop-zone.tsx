@@ -5,7 +5,8 @@ import { type Dropped, droppedFiles } from './dropped-files.ts'
 /** A part of the page on which files and directories can be dropped. */
 export const DropZone = ({ onDrop, children }: { onDrop: (files: Dropped[]) => void; children: ReactNode }) => {
   const [isOver, setOver] = useState(false)
-  // `dragenter` events minus `dragleave` events. Elements inside the zone send both too, so the pointer is outside only at 0.
+  // `dragenter` events minus `dragleave` events. Elements inside the zone send both kinds of events too, so the pointer is outside
+  // only at 0.
   const depth = useRef(0)
   const move = (step: number) => {
     depth.current = Math.max(0, depth.current + step)

@@ -5,7 +5,7 @@ import { type SendFile, Uploads } from './uploads.ts'
 const owner = { id: 'box', toolboxProxyUrl: 'http://gate' }
 const dropped = (path: string) => ({ file: new File(['four'], path), path })
 
-/** Simulates `sendFile`. The test decides when each upload succeeds or fails. */
+/** Simulates the function `sendFile`. The test decides when each upload succeeds or fails. */
 const heldSends = () => {
   const sends: { path: string; done: () => void; fail: (error: Error) => void; progress: (sent: number) => void }[] = []
   const send: SendFile = (_, path, __, { signal, onProgress }) =>

@@ -62,7 +62,7 @@ test('`followLog` reports a broken connection, connects again, and gets the log 
   assert.equal(sockets.length, 2)
 })
 
-test('after it is stopped, `followLog` closes its socket and does not connect again', async () => {
+test('after `followLog` is stopped, it closes its socket and does not connect again', async () => {
   const { sockets, heard, settle, last, stop } = startServer()
   await settle()
   stop()

@@ -2,13 +2,16 @@
 // `document`, which sets styles only as the policy allows.
 import { cspNonce } from '../../../csp-nonce.ts'
 
-/** Replaces `appendChild`: gives a style element the page's nonce before it is added. */
+/** Replaces the DOM method `appendChild`: gives a style element the page's nonce before it is added. */
 function appendChildAllowed<T extends Node>(this: Node, child: T): T {
   if (child instanceof HTMLStyleElement && cspNonce !== undefined) child.nonce = cspNonce
   return Node.prototype.appendChild.call(this, child) as T
 }
 
-/** Replaces `setAttribute`: sets `style` through the property `style.cssText`, which the content security policy allows. */
+/**
+ * Replaces the DOM method `setAttribute`: sets the attribute `style` through the property `style.cssText`, which the content
+ * security policy allows.
+ */
 function setAttributeAllowed(this: HTMLElement, name: string, value: string): void {
   if (name === 'style') this.style.cssText = value
   else Element.prototype.setAttribute.call(this, name, value)
