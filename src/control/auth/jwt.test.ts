@@ -314,7 +314,7 @@ suite('the organization of a signed-in user', () => {
     assert.equal(await ask(app.asUser('member'), '/regions'), 403)
   })
 
-  test('GET /organizations returns all organizations of a signed-in user, and only its own to an API key', async () => {
+  test('GET /organizations returns all organizations of a signed-in user, or the one organization of an API key', async () => {
     await using app = await startControl()
     await app.database
       .sql`insert into members (organization_id, user_id, role) values (${theirs}, 'user-owner', 'member')`

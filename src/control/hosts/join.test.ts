@@ -40,7 +40,7 @@ suite('exchanging the token of a runner for certificates', () => {
     assert.equal((await control.with(token).get('/runners/current')).status, 401)
   })
 
-  test('if several machines use one token at the same time, only one gets certificates', async () => {
+  test('if several machines use one token at the same time, only one machine gets certificates', async () => {
     const token = await control.add('race')
     const replies = await Promise.all(Array.from({ length: 6 }, () => control.trade(token, newMachine())))
     assert.deepEqual(replies.map(({ status }) => status).sort(), [200, 403, 403, 403, 403, 403])
@@ -144,7 +144,7 @@ suite('exchanging the token of a runner for certificates', () => {
 })
 
 suite('joins and the certificate authority of a server', () => {
-  test('an address with too many wrong tokens gets 429 with `retry-after`', async () => {
+  test('an IP address that sends too many wrong tokens gets 429 with `retry-after`', async () => {
     await using control = await startWithHosts()
     const token = await control.add('one')
     for (let count = 0; count < mostFailures; count++) {

@@ -203,7 +203,7 @@ suite('the port for hosts', () => {
     )
   })
 
-  test('if many connections make no TLS handshake, control closes the oldest: hosts can still connect', async () => {
+  test('if many connections make no TLS handshake, control closes the oldest ones: hosts can still connect', async () => {
     const most = 1024
     const link = control.link('/proxy/link', host.shows('gate'))
     await once(link, 'open')

@@ -45,7 +45,7 @@ suite('the stored records of the embedded issuer', () => {
     assert.equal(row?.['count'], 5)
   })
 
-  test('a begun sign-in is stored with the client’s IP address, not with that of a trusted proxy', async () => {
+  test('a begun sign-in is stored with the client’s IP address, not with a trusted proxy’s address', async () => {
     await using app = await startControl({ settings: { identity: testSettings.identity } })
     const { server } = app.app
     await server.inject({ method: 'GET', url: '/oidc/device', remoteAddress: '198.51.100.7' })

@@ -22,7 +22,7 @@ suite('e-mail addresses', () => {
     assert.throws(() => readAddress('email', `a${address}`), { code: 'bad_request' })
   })
 
-  test('an e-mail address is refused if it could have another meaning in a mail header or envelope', () => {
+  test('an e-mail address is refused if it could have a special meaning in a mail header or envelope', () => {
     const wrong = [
       '',
       'ada',

@@ -244,7 +244,7 @@ suite('the quota of an organization in a region', () => {
 })
 
 suite('`checkTotals`', () => {
-  test('if two transactions raise the usage of one quota, the second waits and counts the first one’s change', async () => {
+  test('if two transactions raise one quota’s usage, the second waits, then counts the change of the first', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     const { database } = app

@@ -70,7 +70,7 @@ suite('GET /regions', () => {
     assert.deepEqual(idsOf((await app.as('stranger').get('/regions')).body), ['theirs_1', 'local'])
   })
 
-  test('GET /regions shows a region that needs a quota only to organizations with a quota there', async () => {
+  test('GET /regions shows a region that needs a quota only to organizations with a quota in that region', async () => {
     await using app = await startControl()
     await addRegions(app)
     await app.database.sql`update regions set enforces_quota = true where id = 'local'`

@@ -28,7 +28,7 @@ suite('GET /sandbox/for-runner', () => {
     )
   })
 
-  test('with `envOnce`, GET /sandbox/for-runner returns a sandbox’s variables in `env`, but not in `assignment`', async () => {
+  test('with the query parameter `envOnce`, GET /sandbox/for-runner returns a sandbox’s variables in `env`, but not in `assignment`', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     await create(app, { env: { HELLO: 'world' } })
@@ -216,7 +216,7 @@ suite('GET /runners/link', () => {
     assert.equal((await app.as('runner').get('/runners/link')).status, 400)
   })
 
-  test('an invalid message closes a runner’s link with 1008, and the runner may connect again', async () => {
+  test('an invalid message closes a runner’s link with code 1008, and the runner may connect again', async () => {
     await using app = await startControl()
     const url = (await app.listen()).replace('http', 'ws')
     for (const wrong of ['{', '{}', '{"type":"hello"}', '{"type":"report","report":{"state":"creating"}}', '[]', '']) {
