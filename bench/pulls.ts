@@ -48,7 +48,6 @@ const podman = (...args: string[]) => {
   return runCommand(['podman', ...where, ...args], { timeoutMs })
 }
 
-/** Pulls all images one after the other. */
 const pullAll = async (references: readonly string[], pull: (reference: string, at: number) => Promise<unknown>) => {
   const samples: Samples = []
   for (const [at, reference] of references.entries()) samples.push(await timed(() => pull(reference, at)))

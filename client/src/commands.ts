@@ -15,7 +15,6 @@ import type { SnapshotOptions } from './snapshots/snapshots.ts'
 export type Work = {
   api: Api
   interruption: Interruption
-  /** The environment variables of the user. */
   env: NodeJS.ProcessEnv
 }
 

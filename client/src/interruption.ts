@@ -25,7 +25,7 @@ const patience = 3
 export const lostOutputCode = (error: NodeJS.ErrnoException): number =>
   error.code === 'EPIPE' ? 128 + constants.signals.SIGPIPE : exitCodes.localFile
 
-/** Listens for signals such as SIGINT. The first of them aborts the abort signal `signal`, and the third ends the program. */
+/** Listens for signals such as SIGINT. The first one aborts the AbortSignal `signal`, and the third one ends the program. */
 export class Interruption implements Disposable {
   readonly #abort = new AbortController()
   readonly #listeners = new Map<Heard, () => void>()

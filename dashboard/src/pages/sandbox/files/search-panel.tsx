@@ -5,7 +5,6 @@ import { ErrorNotice } from '../../../ui/error-notice.tsx'
 import { shownName } from '../../../ui/shown-text.ts'
 import { type Found, searchContents, searchNames } from './file-calls.ts'
 
-/** How many results are shown at most. */
 const mostShown = 500
 
 type PanelProps = { sandbox: Sandbox; directory: string; onOpen: (path: string) => void; onClose: () => void }
