@@ -36,7 +36,9 @@ export interface Host {
   copyParent(assignment: Assignment): Promise<void>
   /** Makes a sandbox run as assigned. If that fails, throws an error whose message is a sentence for users. */
   start(assignment: Assignment, onProgress?: (progress: Progress) => void): Promise<void>
-  /** Freezes all processes of a sandbox. If it has already ended, its status becomes `stopped` and it gets a cause. */
+  /**
+   * Freezes all processes of a sandbox. If the sandbox has already ended, its status becomes `stopped`, and the cause is recorded.
+   */
   pause(assignment: Assignment): Promise<void>
   /** Stops a sandbox and keeps its disk. Throws if the sandbox is not on this host. */
   stop(assignment: Assignment): Promise<void>
@@ -55,8 +57,8 @@ export interface Host {
   /** Removes a sandbox. If the sandbox was never on this host, does nothing. */
   destroy(sandboxId: string, withArchives?: 'with archives'): Promise<void>
   /**
-   * Makes a template from the sandbox's current disk. `otherBase`: the base image to record for the template. Its files must
-   * equal those of the disk's own base image.
+   * Makes a template from the sandbox's current disk. `otherBase`: the base image to record for the template. The files of
+   * `otherBase` must equal those of the disk's own base image.
    */
   snapshot(sandboxId: string, image: string, otherBase?: string): Promise<void>
   templates(): Promise<({ image: string } & Template)[]>

@@ -1,6 +1,6 @@
 // Decompresses untrusted data. A fault in a decompressing program, written in C, could give the sender the rights of the runner.
-// Each of these programs therefore runs without privileges or sockets, and cannot write files. Its memory and processor time are
-// limited. The caller limits the size of the output.
+// Each of these programs therefore runs without privileges or sockets, and cannot write files. The memory and processor time of
+// each are limited. The caller limits the size of the output.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { Readable } from 'node:stream'

@@ -327,7 +327,7 @@ suite('the isolation of a sandbox', { skip: needsRoot }, () => {
     assert.ok((await box.cgroupOf(id).outOfMemoryKills()) > 0)
   })
 
-  test('a fork bomb cannot exceed a sandbox’s limit of processes, and a stop ends all of its processes', async () => {
+  test('a fork bomb cannot exceed a sandbox’s limit of processes; a stop ends all processes of the sandbox', async () => {
     const assignment = await box.started({ signal: 'SIGKILL', memoryGiB: 1 })
     const { sandboxId } = assignment
     const bomb = box.run(sandboxId, 'f() { f | f & f; }; f').catch(() => {})

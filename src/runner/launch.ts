@@ -12,18 +12,18 @@ export const step = {
   deleteSubvolume: (path: string): Step => ['delete-subvolume', path],
   /** Copies a subvolume as it is now. Fails if something with the name `to` exists. */
   snapshot: (from: string, to: string): Step => ['snapshot', from, to],
-  /** Removes a directory and everything below it. Only this process may be able to reach the directory. */
+  /** Removes a directory and everything below it. Only the launcher may be able to reach the directory. */
   removeTree: (path: string): Step => ['remove-tree', path],
   /** Removes a file below a directory that a sandbox may have filled. Follows no symbolic link in that directory. */
   forgetFile: (directory: string, path: string): Step => ['forget-file', directory, path],
   /**
-   * Removes from a directory what its sandbox could not have made:
+   * Removes from a sandbox's directory what no process of the sandbox could have made:
    * - devices
    * - setuid and setgid bits of files that belong to no user of the sandbox
-   * - file capabilities for other users
+   * - file capabilities that work outside of the sandbox
    * - overlay attributes with values that Alcove's overlays do not set
    *
-   * The sandbox's users are the `count` ids from `firstId` on. No other process may be able to reach the directory.
+   * The sandbox's users are the `count` ids from `firstId` on. Only the launcher may be able to reach the directory.
    */
   disarm: (path: string, firstId: number, count: number): Step => ['disarm', path, String(firstId), String(count)],
   rename: (from: string, to: string): Step => ['rename', from, to],

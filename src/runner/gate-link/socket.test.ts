@@ -52,7 +52,7 @@ suite('the runner’s socket for requests from gates', { skip: needsRoot }, () =
     assert.deepEqual([(mode & 0o777).toString(8), uid, gid], ['660', 0, 4242])
   })
 
-  test('a sandbox with an unreadable image does not delay the reports to a gate; its own report comes later', {
+  test('a sandbox with an unreadable image does not delay other sandboxes’ reports; its own comes later', {
     timeout: 20_000,
   }, async () => {
     await using runner = await startGates()
@@ -70,7 +70,7 @@ suite('the runner’s socket for requests from gates', { skip: needsRoot }, () =
     assert.equal((await next()).sandbox.id, 'bad')
   })
 
-  test('when a gate connects to a runner, it gets reports of all sandboxes, and after that of each change', async () => {
+  test('a gate that connects to a runner gets reports of all sandboxes, and after that of each change', async () => {
     await using runner = await startGates()
     runner.host.hold(assigned('one', 3, { otelEndpoint: 'http://o' }), 'started')
     runner.host.hold(assigned('two', 1), 'stopped')

@@ -82,7 +82,7 @@ const textOf = async (body: AsyncIterable<Buffer>): Promise<string> => {
   return Buffer.concat(pieces).toString()
 }
 
-/** Waits for `coming`. If it takes longer than `ms`, closes the connection. */
+/** Waits for `coming`. If `coming` takes longer than `ms`, closes the connection. */
 const inTime = <T>(socket: Socket, coming: Promise<T>, ms: number): Promise<T> => {
   const late = setTimeout(() => socket.destroy(), ms)
   return coming.finally(() => clearTimeout(late))

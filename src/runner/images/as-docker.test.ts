@@ -83,7 +83,7 @@ suite('images of registries, handled as Docker handles them', { skip: cannotRun 
     await fails('unsupported', /^This is not an image of a container but/, refused)
   })
 
-  test('if a registry names another host for tokens, the image is pulled with a token of that host', async () => {
+  test('if a registry names a separate host for tokens, the image is pulled with a token of that host', async () => {
     const image = makeImage({ layers: [layer(file('a'))] })
     const reference = room.registry.put('team/app:1', image)
     const wanted: (string | undefined)[] = []

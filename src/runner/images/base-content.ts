@@ -32,8 +32,8 @@ export type BasePlace = { directory: string; tree: string }
 const contentName = 'content.json'
 
 /**
- * Writes the hash of a tree's files to `content.json`, with the tree's name. If the directory is copied to make another tree, this
- * name is wrong. `readContentIn` then ignores the hash.
+ * Writes the hash of a tree's files to `content.json`, with the tree's name. If the directory is copied to make a different tree,
+ * the name in the copy is wrong, so `readContentIn` ignores the hash.
  */
 export const writeContent = async ({ directory, tree }: BasePlace, content: BaseContent): Promise<void> => {
   const path = join(directory, contentName)

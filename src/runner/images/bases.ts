@@ -104,7 +104,10 @@ export class Bases {
     }
   }
 
-  /** Removes images for restored disks that nothing uses (`inUse`), an hour after their last restore. Returns their names. */
+  /**
+   * Removes images for restored disks an hour after their last restore, if no disk uses them (`inUse`). Returns the removed images'
+   * names.
+   */
   async removeUnused(inUse: ReadonlySet<string>): Promise<string[]> {
     const { library, now } = this.#parts
     const removed: string[] = []

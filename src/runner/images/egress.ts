@@ -1,5 +1,6 @@
-// The network for downloads from addresses that callers choose. It reaches neither the host nor a private or link-local address,
-// even if a public name resolves to one. Downloads from registries that the operator has named use the host's network.
+// The network for downloads from addresses that callers choose. This network reaches neither the host nor a private or link-local
+// address, even if a public name resolves to such an address. Downloads from registries that the operator has named use the host's
+// network.
 import { existsSync, realpathSync } from 'node:fs'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'

@@ -97,8 +97,8 @@ export class Generations {
   }
 
   /**
-   * Removes versions of the default image that were replaced at least an hour ago and that `inUse` does not contain. Returns their
-   * names.
+   * Removes versions of the default image that were replaced at least an hour ago and that `inUse` does not contain. Returns the
+   * removed names.
    */
   async removeUnneeded(inUse: ReadonlySet<string>, now: Date): Promise<string[]> {
     const all = this.list()

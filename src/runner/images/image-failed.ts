@@ -36,7 +36,7 @@ export const failedAt = (place: string, error: unknown): unknown =>
 
 /**
  * Thrown if a server that a caller has named could not be reached. The error's text and time (`notBefore`) do not depend on the
- * cause, so they reveal no names of the operator's network.
+ * cause, so text and time reveal no names of the operator's network.
  */
 export class Unreached extends ImageFailed {
   /**

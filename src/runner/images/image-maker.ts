@@ -48,7 +48,10 @@ type Layers = { origin: string; described: Described; layers: string[]; fetch: (
 
 export type Said = { progress: Progress } | { line: string }
 
-/** The organization that requests an image, and its credentials for registries. No other organization's requests use them. */
+/**
+ * The organization that requests an image, and its credentials for registries. Requests of other organizations do not use these
+ * credentials.
+ */
 export type Accounts = { organizationId?: string | undefined; logins?: readonly RegistryLogin[] | undefined }
 
 /**

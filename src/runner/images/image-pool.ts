@@ -60,5 +60,5 @@ export class ImagePool {
   }
 }
 
-/** For tests, before they remove their data directory: unmounts the file system of images. No sandbox may use it. */
+/** For tests, before a test removes its data directory: unmounts the file system of images. No sandbox may use this file system. */
 export const unmountImagePool = (poolDir: string): Promise<void> => unmountPoolImage(join(poolDir, 'image-pool'))

@@ -163,7 +163,7 @@ suite('which images share files and downloaded layers on a runner', { skip: cann
     const { library, put, bring, below, pool } = room
     for (const name of ['one', 'two']) await bring(name, put(`x:${name}`, makeImage({ layers: [layer(name)] })))
     const tree = basename(dirname(room.rootfs('one')))
-    // The sweep after the removal of `one` also removes these 30,000 files, so it is not over when `two` is removed.
+    // The sweep after the removal of `one` also removes these 30,000 files, so this sweep is not over when `two` is removed.
     const many = 'mkdir "$0" && cd "$0" && seq 30000 | xargs touch'
     execFileSync('sh', ['-c', many, pool('image-trees/.old-many')])
     const removing = library.remove('one')

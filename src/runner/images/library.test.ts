@@ -356,7 +356,7 @@ suite('images from registries and files', { skip: cannotRun }, () => {
     await fails('cancelled', /cancelled/, cancelled)
   })
 
-  test('if a runner is killed while it downloads or unpacks an image, the next runner removes its files', async () => {
+  test('if a runner is killed while it downloads or unpacks an image, the next runner removes partial files', async () => {
     const big = noise(500_000)
     const image = makeImage({ layers: [layer(...Array.from({ length: 8 }, (_, at) => file(`f${at}`, big)))] })
     const reference = room.registry.put('x:1', image)

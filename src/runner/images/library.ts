@@ -38,7 +38,9 @@ import { PlainPlace } from './tree-place.ts'
 import { Trees } from './trees.ts'
 import { fetchWebFile, type Fetching as WebFetching, type WebFile } from './web-file.ts'
 
-/** Base image of a definition that is being built. Until `complete` is called, `list` omits it, and a restart removes it. */
+/**
+ * Base image of a definition that is being built. Until `complete` is called, `list` omits this image, and a restart removes it.
+ */
 export type Base = {
   container: ContainerConfig
   digest?: string
@@ -84,7 +86,7 @@ type LibraryParts = {
   sharesLayers?: boolean | undefined
   /** Size of the shared btrfs file system. Default: four fifths of the host's free space. */
   sharedBytes?: number | undefined
-  /** Functions of the object store that base images need. Absent: base images are not fetched from it. */
+  /** Functions of the object store that base images need. Absent: base images are not fetched from the store. */
   travel?: BaseTravel | undefined
 }
 

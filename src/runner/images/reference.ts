@@ -5,7 +5,7 @@ export type Reference = {
   /** Host name of the registry, with the port if the name has one. */
   registry: string
   repository: string
-  /** The tag or the digest of the image's name. If the name has both, this is the digest. */
+  /** The tag or the digest of the image's name. If the name has both, this field has the digest. */
   version: { tag: string } | { digest: string }
 }
 

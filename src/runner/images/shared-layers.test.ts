@@ -92,7 +92,7 @@ suite('images that share layers', { skip: cannotRun || (isThere ? false : 'needs
     await library.close()
   })
 
-  test('if a runner is killed while it unpacks layers, the next runner removes its files and can pull again', async () => {
+  test('if a runner is killed while it unpacks layers, the next runner removes partial files and pulls again', async () => {
     const [base, installed] = layersOfBase() as [Buffer, Buffer]
     const reference = room.registry.put('x:1', makeImage({ layers: [base, installed, layer(file('own'))] }))
     const program =

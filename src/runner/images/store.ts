@@ -62,7 +62,7 @@ export type ImageStore = {
    * image fetch it only once.
    */
   bring(request: BringRequest): Promise<Brought>
-  /** Fetches the base image of a definition. Lists of images do not contain it until `complete` is called. */
+  /** Fetches the base image of a definition. Lists of images omit this base image until `complete` is called. */
   bringBase(request: BringRequest): Promise<Base>
   withWebFile: Library['withWebFile']
   withRepository: Library['withRepository']
@@ -376,7 +376,7 @@ const makeEmpty = async (directory: string) => {
   await mkdir(directory, { recursive: true, mode: 0o755 })
 }
 
-/** Unpacks an image file. If the file is incomplete this fails, because zstd's checksum or tar's end mark is missing. */
+/** Unpacks an image file. If the file is incomplete, the unpacking fails, because zstd's checksum or tar's end mark is missing. */
 const unpack = async (archive: string, rootfs: string) => {
   await makeEmpty(rootfs)
   await runCommand(['tar', '--use-compress-program=zstd', '--file', archive, ...unpackingInto(rootfs)], {

@@ -14,7 +14,7 @@ export interface TreePlace {
   readonly directory: string
   make(path: string): Promise<void>
   /**
-   * Copies a directory that `make` or `copy` has made. When this resolves, a power cut cannot damage the copied files. Until
+   * Copies a directory that `make` or `copy` has made. When the promise resolves, a power cut cannot damage the copied files. Until
    * `syncNames` is called, a power cut can still remove the whole copy.
    */
   copy(from: string, path: string): Promise<void>

@@ -154,7 +154,7 @@ export class Trees {
   async #name(directory: string, name: string): Promise<void> {
     const place = this.#sharing ?? this.#plain
     await rename(directory, join(place.directory, name)).catch(async (error: unknown) => {
-      // If a concurrent call has made a tree of this name, that tree is used and this one is removed.
+      // If a concurrent call has made a tree of this name, that tree is used, and the tree that this call has made is removed.
       if (this.find(name) === undefined) throw error
       await place.remove(directory)
     })

@@ -12,7 +12,7 @@ import { asSize, type ImageLimits } from './limits.ts'
 import { isOfOperator, isPrivate, type RegistrySettings } from './skopeo.ts'
 import { lastWords, runJob } from './workshop.ts'
 
-/** A downloaded file on the host. An unprivileged program has written it. */
+/** A downloaded file on the host. An unprivileged program has written this file. */
 export type WebFile = { file: FileHandle; size: number; modifiedSeconds: number; digest: string }
 
 export type Fetching = {

@@ -25,7 +25,7 @@ export type Job = {
   capabilities?: readonly string[]
   /** The network of the job: the host's network, the network of a namespace, or none. */
   network: 'of the host' | { netnsPath: string } | 'none'
-  /** A file that only this job can read. Its text is only in a tmpfs, in no argument list and on no disk. */
+  /** A file that only this job can read. The file's text is only in a tmpfs, in no argument list and on no disk. */
   secret?: { at: string; text: string } | undefined
   largestFileBytes: number
   timeoutMs: number

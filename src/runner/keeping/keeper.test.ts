@@ -32,7 +32,7 @@ suite('keeper: assignments are carried out', () => {
     assert.deepEqual(kept.said(), ['box 1 started', 'box 2 stopped', 'box 3 started', 'box 4 destroyed'])
   })
 
-  test('a runner reports pause and resume; it reports a sandbox that ends while paused as stopped', async () => {
+  test('a runner reports pause and resume; a sandbox that ends while it is paused is reported as stopped', async () => {
     using kept = startKeeper()
     for (const [index, target] of (['started', 'paused', 'started', 'paused'] as const).entries()) {
       kept.keeper.take(assigned('box', index + 1, { target }))

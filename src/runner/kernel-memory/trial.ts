@@ -156,11 +156,11 @@ export class Trial {
   }
 
   /**
-   * Lets the groups `one` and `other` run in turn. Calls `tell` with the bytes by which memory grew more with `one`. A sandbox that
-   * cannot be frozen is left out. `tell` is not called:
-   * - if all sandboxes of a group are left out
-   * - if a sandbox cannot be frozen again
-   * - if the difference is too large
+   * Lets the groups `one` and `other` run in turn. Calls `tell` with the bytes by which memory grew more while `one` ran. A sandbox
+   * that cannot be frozen is left out. `tell` is not called in these cases:
+   * - all sandboxes of a group are left out
+   * - a sandbox that has run cannot be frozen afterwards
+   * - the difference is so large that something else is its cause (`mostTimesExpected`)
    */
   async #compare(
     all: readonly string[],

@@ -170,8 +170,8 @@ export const rulesetText = ({ instance, range, resolvers, opened }: RulesetParts
       ...tooMany,
       `iifname ${links} tcp flags syn tcp option maxseg size set rt mtu`,
     ]),
-    // The set `askers` has sandboxes with a list of domains, or with all traffic blocked. Their DNS questions go to Alcove's
-    // resolver. While the resolver does not run, the questions are dropped.
+    // The set `askers` has sandboxes with a list of domains, or with all traffic blocked. DNS questions of these sandboxes go to
+    // Alcove's resolver. While the resolver does not run, these questions are dropped.
     ...chainOf('ask', '{ type nat hook prerouting priority dstnat - 1; policy accept; }', [
       ...(resolverPorts === undefined ? [] : askRules(range, resolverPorts)),
       `iifname . ip saddr @askers ${port53} drop`,

@@ -68,7 +68,7 @@ export interface StoragePool {
   /** Removes a disk. If the runner is killed meanwhile, the disk is complete or gone. A missing disk is no error. */
   remove(sandboxId: string): Promise<void>
   list(): Promise<string[]>
-  /** Stores a copy of a sandbox's disk as a template. When this resolves, no power cut can lose the template. */
+  /** Stores a copy of a sandbox's disk as a template. When the promise resolves, no power cut can lose the template. */
   makeTemplate(template: string, sandboxId: string, base: string): Promise<void>
   /**
    * Makes a template of at most `mostGiB`. The template gets its name only when `fill` has resolved, so a named template is

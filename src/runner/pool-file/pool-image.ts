@@ -51,7 +51,9 @@ const isMountPoint = async (place: string) => {
   return own !== parent
 }
 
-/** Whether the file system is mounted anywhere, even inside a sandbox: its loop device exists until the last unmount. */
+/**
+ * Whether the file system is mounted anywhere, even inside a sandbox: the loop device of the file exists until the last unmount.
+ */
 const isHeld = async (image: string) => (await runCommand(['losetup', '--associated', image])).trim() !== ''
 
 const roomFor = async (directory: string) =>

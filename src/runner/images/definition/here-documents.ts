@@ -29,7 +29,10 @@ export const openingsIn = (text: string): Opening[] => {
 /** Whether a RUN line consists only of `<<NAME`. The here-document is then run as a script. */
 export const isOnlyDocument = (text: string): boolean => /^<<-?["']?[\w.-]+["']?$/.test(text.trim())
 
-/** Reads a here-document for each of the `openings` (`<<EOF`), from line `at` on. If one has no end, returns its delimiter. */
+/**
+ * Reads a here-document for each of the `openings` (`<<EOF`), from line `at` on. If a here-document has no end, returns its
+ * delimiter.
+ */
 export const documentsAfter = (
   lines: readonly string[],
   at: number,

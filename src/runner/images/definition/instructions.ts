@@ -39,7 +39,10 @@ export const jsonListIn = (rest: string): string[] | undefined => {
   }
 }
 
-/** Returns the character that continues an instruction on the next line. The directive `# escape=` at the top may set it. */
+/**
+ * Returns the character that continues an instruction on the next line. The directive `# escape=` at the top may set this
+ * character.
+ */
 const escapeIn = (lines: readonly string[]): '\\' | '`' => {
   for (const line of lines) {
     const [, name, value] = /^\s*#\s*(\w+)\s*=\s*(\S+)\s*$/.exec(line) ?? []

@@ -123,7 +123,7 @@ const triggerIn = (line: number, text: string): Instruction => {
   return trigger
 }
 
-/** Calls `read` and returns its result. If `read` throws a WordError, throws an error for the user that names the line. */
+/** Calls `read` and returns its result. If `read` throws a WordError, throws an error that tells the user the line. */
 const refusing = <T>(at: At, read: () => T): T => {
   try {
     return read()

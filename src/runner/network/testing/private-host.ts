@@ -18,8 +18,8 @@ export const runOnPrivateHost = (file: string, timeoutMs = 300_000) =>
     )
   })
 
-// Unmounts loop devices, whose mounts this mount namespace has copied from the host. Otherwise a server on the host could not
-// release its pool's disk image.
+// Unmounts the host's loop devices in this mount namespace, which began as a copy of the host's mounts. Otherwise a server on the
+// host could not release its pool's disk image.
 const letGoOfLoopDevices = async () => {
   const findMounts = async () =>
     (await readFile('/proc/self/mountinfo', 'utf8'))
