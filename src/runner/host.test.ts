@@ -54,7 +54,7 @@ suite('the sandboxes of a host', { skip: needsRoot }, () => {
     assert.equal(after.output, `kept\n192.0.2.1 friend\n${before.output}`)
   })
 
-  test('a repeated start, stop or destroy of a sandbox changes nothing, even while the first still runs', async () => {
+  test('a repeated start, stop or destroy of a sandbox changes nothing, even while the first call still runs', async () => {
     const assignment = box.assignment()
     const { sandboxId } = assignment
     await Promise.all([box.host.start(assignment), box.host.start(assignment)])

@@ -67,7 +67,7 @@ export class Bases {
     if (tree === undefined || config === undefined) return undefined
     const said = { config, largeIds: library.largeIdsOf(image) }
     // All hosts of the region pull an image by the same digest, so the digest identifies the image. A built image has only the
-    // digest of the image in its FROM line. The same build may differ on another host.
+    // digest of the image in its FROM line, and its own files may differ on another host.
     if (record?.digest !== undefined && !record.isBuilt) return { digest: record.digest, ...said }
     const place = { tree, directory: library.directoryOf(tree) }
     const content = await this.#contentOf(travel, place)

@@ -133,7 +133,7 @@ suite('which images share files and downloaded layers on a runner', { skip: cann
     assert.equal(rootfs('old'), rootfs('new'))
   })
 
-  test('unneeded layers are removed even during a download, but not the layers of the downloading image', async () => {
+  test('unneeded layers are removed even during a download, except layers of the image being downloaded', async () => {
     await using room = await openRoom()
     const { registry, library, put, bring, below } = room
     const [one, two] = [makeImage({ layers: ['a', 'b'].map(layer) }), makeImage({ layers: ['b', 'c'].map(layer) })]

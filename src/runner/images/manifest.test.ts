@@ -33,7 +33,7 @@ suite('the configuration of an image', () => {
     for (const [message, config] of refused) assert.throws(() => parse(config), { failure: 'unsupported', message })
   })
 
-  test('an image configuration with a NUL character is refused; one with a lone surrogate is corrected', () => {
+  test('an image configuration with a NUL is refused; a lone surrogate in a configuration is replaced', () => {
     assert.throws(() => parse({ Cmd: ['a\0b'] }), { failure: 'corrupted' })
     assert.deepEqual(parse({ Cmd: ['a\ud800b'] }).config.cmd, ['a\ufffdb'])
   })

@@ -86,7 +86,7 @@ export class VerbLanes {
   }
 
   /**
-   * Begins what must be done before the verb takes a place in its lane, and returns its end:
+   * Starts what must be done before the verb takes a place in its lane. Returns a promise for the end of this work:
    * - for the start of a fork: the copy of the parent's disk
    * - for any other verb: all copies of this sandbox's disk that forks need
    * - for the archive of a running sandbox: these copies, and then a stop of the sandbox

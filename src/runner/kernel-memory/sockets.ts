@@ -1,5 +1,5 @@
-// Reads how much memory a sandbox's sockets use outside of every limit. Such memory has netlink sockets with unread messages, TCP
-// connections that were not accepted, and unsent datagrams (`MSG_MORE`).
+// Reads how much memory a sandbox's sockets use outside of every limit. Netlink sockets with unread messages, TCP connections that
+// were not accepted, and unsent datagrams (`MSG_MORE`) use such memory.
 import { open, readFile } from 'node:fs/promises'
 
 export type FullSockets = 'netlink sockets' | 'unaccepted connections' | 'unsent datagrams'

@@ -218,7 +218,7 @@ if (!isPrivateHost) {
       assert.equal(await ask(slot.name, dns, 'other.test'), 'ENOTFOUND')
     })
 
-    test('a killed resolver of Alcove is started again with the domain lists of all sandboxes', async () => {
+    test('if Alcove’s resolver is killed, a new resolver is started with the domain lists of all sandboxes', async () => {
       const slot = await slotWith(named('api.example.com'))
       const pid = (await runCommand(['pgrep', '-P', String(process.pid), '-u', '61004'])).trim()
       assert.match(pid, /^\d+$/, 'it runs as a user of its own')

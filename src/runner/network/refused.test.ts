@@ -102,7 +102,7 @@ if (!isPrivateHost) {
       }
     })
 
-    test('too many forbidden packets of a sandbox are dropped; other sandboxes still get refusals', async () => {
+    test('a sandbox’s forbidden packets beyond a limit are dropped; other sandboxes still get refusals', async () => {
       const slot = await slotWith(nothing)
       const flood = `const dgram = require('node:dgram').createSocket('udp4')
         dgram.bind(() => { for (let n = 0; n < 2000; n += 1) dgram.send('x', 80, '${web.listed}'); setTimeout(() => dgram.close(), 50) })`
