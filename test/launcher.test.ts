@@ -68,7 +68,7 @@ class Checkout {
     return spawn(join(this.home, 'alcove'), args, { env, stdio: ['ignore', 'pipe', 'ignore'] })
   }
 
-  /** Runs `./alcove` until it ends. Returns the output of the fake Node, which is empty if that was not started. */
+  /** Runs `./alcove` until it ends. Returns the output of the fake Node, which is empty if the fake Node was not started. */
   async run(...args: string[]) {
     const child = this.start(...args)
     let said = ''
@@ -78,8 +78,8 @@ class Checkout {
   }
 
   /**
-   * Prepares packages of Node and npm for apt to download, which contain only shell scripts. Returns their checksums, which are now
-   * in the lock file.
+   * Prepares packages of Node and npm that apt can download. They contain only shell scripts. Puts their checksums into the lock
+   * file and returns them.
    */
   offerPackages(): string[] {
     const interpreter = '#!/bin/sh\n[ "$1" = --version ] && exit\nscript=$1; shift; exec sh "$script" "$@"\n'
@@ -127,7 +127,10 @@ class Checkout {
   }
 }
 
-/** Makes a checkout as after a `git pull`: the installed packages are from the lock file `old`, but the lock file is `new`. */
+/**
+ * Makes a checkout as after a `git pull`: the lock file has the content `new`, but the installed packages are of the lock file
+ * `old`.
+ */
 const pulled = async () => {
   const checkout = new Checkout()
   checkout.lock('old')
@@ -193,7 +196,7 @@ suite('the launcher', { timeout: 60_000 }, () => {
     })
   }
 
-  test('if `./alcove` is killed during an install, the old packages stay; the next install waits for npm', async () => {
+  test('if `./alcove` is killed during an install, the old packages stay, and the next install waits for npm', async () => {
     using checkout = await pulled()
     checkout.npmIs('slow')
     const killed = checkout.start('up')

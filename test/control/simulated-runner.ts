@@ -21,7 +21,9 @@ import type { SandboxState } from '#src/wire/sandbox-state.ts'
 import type { TestControl } from './harness.ts'
 import { keys } from './people.ts'
 
-/** What the runner does with an assignment. `do`: performs it and reports the new state. `fail`: reports that it failed. */
+/**
+ * What the runner does with an assignment. `do`: performs it and reports the new state. `fail`: reports that the assignment failed.
+ */
 export type Behaviour =
   | { type: 'do' }
   | { type: 'fail'; reason: string; recoverable?: boolean }
@@ -39,9 +41,15 @@ export type SimulatedRunner = AsyncDisposable & {
   base: string
   /** Every assignment that the runner received, in order, including repeated ones. */
   asked: Assignment[]
-  /** All image assignments that the runner received, in order. By default, only the test reports about them: it calls `say`. */
+  /**
+   * All image assignments that the runner received, in order. By default, the runner reports nothing about images; a test calls
+   * `say` to send a report.
+   */
   askedImages: ImageAssignment[]
-  /** All volumes that the runner was asked to remove, in order. Only the test reports about them: it calls `say`. */
+  /**
+   * All volumes that the runner was asked to remove, in order. The runner reports nothing about volumes; a test calls `say` to send
+   * a report.
+   */
   askedVolumes: VolumeAssignment[]
   /** The sandboxes that the runner pretends to have, and their states. */
   has: Map<string, Exclude<Target, 'destroyed'>>
@@ -50,7 +58,7 @@ export type SimulatedRunner = AsyncDisposable & {
   behaveWithImages: (choose: (assignment: ImageAssignment) => 'do' | 'fail' | 'silent') => void
   say: (message: FromRunner) => void
   report: (report: Report) => void
-  /** Performs an assignment to which the runner has not reacted, because its behaviour was `silent`. */
+  /** Performs an assignment to which the runner has not reacted, because the test had chosen the behaviour `silent`. */
   perform: (assignment: Assignment) => void
   /**
    * Fetches control's list of assignments, as a runner does after each `hello` message, and performs the assignments.

@@ -1,5 +1,6 @@
 // Makes databases for tests on a real PostgreSQL. This process starts PostgreSQL unless ALCOVE_TEST_DATABASE_URL is set. Each
-// database is a copy of a template database. The template is made anew only when migrations, or code that fills it, have changed.
+// database is a copy of a template database. The template is made anew only when migrations, or the code that fills the template,
+// have changed.
 import { createHash, randomBytes } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -27,7 +28,7 @@ const serverUrl = async (): Promise<string> => {
 
 let administration: Promise<Database> | undefined
 
-/** Runs `work`, which makes or drops a database of a test. Its connection is to another database of the PostgreSQL server. */
+/** Runs `work`, which makes or drops a database of a test. The connection that `work` gets is to a different database. */
 const administer = async <T>(work: (database: Database) => Promise<T>): Promise<T> => {
   administration ??= serverUrl().then((url) => openDatabase(url, { max: 1 }))
   return await work(await administration)
@@ -64,8 +65,8 @@ const ensureTemplate = async (): Promise<string> => {
   const name = await templateName()
   await administer(async ({ sql }) => {
     await sql`select set_config('statement_timeout', '0', false), set_config('lock_timeout', '0', false)`
-    // Only one process at a time makes the template. The lock is the session's, because `create database` cannot run in a
-    // transaction.
+    // This lock lets only one process at a time make the template. It belongs to the PostgreSQL session, because `create database`
+    // cannot run in a transaction.
     await sql`select pg_advisory_lock(${templateLock})`
     const [found] = await sql`select 1 from pg_database where datname = ${name} and datistemplate`
     if (!found) {

@@ -1,5 +1,5 @@
 // A fast, real PostgreSQL for tests, with its data in memory. The data is copied from an empty PostgreSQL that an earlier test run
-// has stored, because setting one up takes seconds.
+// has stored, because setting up a new PostgreSQL takes seconds.
 import { spawn, spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, statfsSync } from 'node:fs'
@@ -16,8 +16,8 @@ const memory = '/dev/shm'
 const roomyBytes = 2 ** 30
 
 /**
- * Whether /dev/shm has enough free memory and allows programs to run from it. PostgreSQL is faster there, because a
- * sync takes no time.
+ * Whether /dev/shm has enough free memory and allows programs to run from it. PostgreSQL is faster in /dev/shm, because a sync
+ * takes no time.
  */
 const isRoomyMemory = () => {
   const mounts = readFileSync('/proc/self/mounts', 'utf8').split('\n')
@@ -31,8 +31,8 @@ const root = resolve(import.meta.dirname, '../..')
 const clusters = join(root, '.alcove/test-clusters')
 
 /**
- * Path of the stored data of an empty PostgreSQL (a cluster). The path has a hash of the code, packages and user. So each version
- * and user has its own data.
+ * Path of the stored data of an empty PostgreSQL (a cluster). The path has a hash of code, packages and user, so that each version
+ * of the code and each user has data of its own.
  */
 const readyCluster = (): string => {
   const made = createHash('sha256').update(String(process.getuid?.()))
@@ -65,8 +65,8 @@ const keepCluster = (data: string): void => {
     if (copyTree(data, join(unfinished, 'data'))) renameSync(join(unfinished, 'data'), readyCluster())
     rmSync(unfinished, { recursive: true, force: true })
   } catch {
-    // If the cluster cannot be stored, the next test run makes a new cluster. The checkout may belong to another user, or another
-    // test run may be storing its cluster.
+    // Ignore the error: without a stored cluster, the next test run makes a new one. The checkout may belong to a different user,
+    // or a second test run may be storing its cluster now.
   }
 }
 

@@ -1,5 +1,5 @@
-// Kills control again and again between the commit of an event and its webhook message. Then compares the received events with the
-// committed ones.
+// Kills control again and again between the commit of an event and the sending of its webhook message. Then compares the received
+// events with the committed events.
 import assert from 'node:assert/strict'
 import { setTimeout as pause } from 'node:timers/promises'
 import { openDatabase } from '#src/control/storage/database.ts'
@@ -15,8 +15,8 @@ export type Kills = {
   /** Number of kills of control at which at least one event was committed but had not arrived at its receiver. */
   betweenCommitAndSend: number
   /**
-   * Number of kills that came after an event's commit and surely before its message. The test then held a lock that control needs
-   * for sending.
+   * Number of kills that came after an event's commit and surely before its message was sent, because the test held a lock that
+   * control needs for sending.
    */
   strictlyBetween: number
   /** Number of kills that came after control had begun to send an event, and before the event arrived. */
@@ -28,8 +28,8 @@ export type Kills = {
 }
 
 /**
- * When a round kills control. `held`: after the commit of an event, while a lock of the test delays the webhook message. A number:
- * this many ms after the test has seen the commit. The kill then comes before, during or after the sending.
+ * When a round kills control. `held`: after the commit of an event, while a lock of the test prevents the sending of its webhook
+ * message. A number: so many ms after the test has seen the commit, whether the message was sent or not.
  */
 export type Moment = 'held' | number
 
@@ -58,7 +58,8 @@ export const runKills = async (moments: readonly Moment[], say: (line: string) =
     ALCOVE_ENCRYPTION_KEY: newEncryptionKey(),
     ALCOVE_LOG_LEVEL: 'error',
   }
-  // Control takes this PostgreSQL lock before it sends a message. While the test holds the lock, no control process can send one.
+  // Control takes this PostgreSQL lock before it sends a message. While the test holds the lock, no control process can send a
+  // message.
   const holder = openDatabase(opened.url, { max: 1 })
   const hold = () => holder.sql`select pg_advisory_lock(${queueLock})`
   const letGo = () => holder.sql`select pg_advisory_unlock(${queueLock})`
@@ -101,7 +102,7 @@ export const runKills = async (moments: readonly Moment[], say: (line: string) =
       const isHeld = moment === 'held'
       if (isHeld) await settled()
       if (isHeld) await hold()
-      // Messages with an id above `lastId` are those that the control process of this round commits.
+      // From now on, messages with an id above `lastId` were committed in this round.
       const [newest] = await sql<{ id: number | null }[]>`select max(id) as id from webhook_messages`
       lastId = newest?.id ?? lastId
       const heard = Promise.withResolvers<void>()
@@ -110,7 +111,7 @@ export const runKills = async (moments: readonly Moment[], say: (line: string) =
         callAsOwner(control, method, path, body).catch(() => undefined)
       const calls = [
         call('POST', '/sandbox', { name: `box-${round}`, buildInfo }),
-        // Sends the same create a second time. Control makes only one sandbox of this name.
+        // The list has the same create twice. Control makes only one sandbox of this name.
         call('POST', '/sandbox', { name: `box-${round}`, buildInfo }),
         ...(round === 0 ? [] : [call('DELETE', `/sandbox/box-${round - 1}`)]),
       ]

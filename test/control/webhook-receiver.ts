@@ -17,9 +17,11 @@ export type Received = {
 export type Receiver = AsyncDisposable & {
   url: string
   received: Received[]
-  /** Sets the function that chooses the status of each later answer. The answer waits for a promise that `choose` returns. */
+  /**
+   * Sets the function that chooses the status of each later answer. If `choose` returns a promise, the answer waits for its result.
+   */
   answer: (choose: (received: Received) => number | Promise<number>) => void
-  /** Resolves when `count` messages have come. With `is`, counts only messages for which `is` returns true. */
+  /** Resolves when `count` messages have arrived. If `is` is given, only messages for which it returns true count. */
   until: (count: number, is?: (received: Received) => boolean) => Promise<Received[]>
 }
 

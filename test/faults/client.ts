@@ -14,8 +14,8 @@ export type Record_ = {
 export type Answer = { status: number; body: unknown }
 
 /**
- * Whether the answer means that the server is starting or stopping. `answer` is undefined if the connection ended
- * without an answer.
+ * Whether the answer, or the lack of one, means that the server is starting or stopping. `answer` is undefined if the connection
+ * ended without an answer.
  */
 const isAway = (answer: Answer | undefined): boolean => answer === undefined || [502, 503, 504].includes(answer.status)
 
@@ -23,14 +23,14 @@ export class Away extends Error {}
 
 export class Client {
   readonly #platform: Pick<Platform, 'url' | 'key'>
-  /** Describes each forbidden answer that the server has given. A killed program does not excuse such an answer. */
+  /** A line for each forbidden answer that the server has given, even if a program was killed at the time. */
   readonly wrong: string[] = []
 
   constructor(platform: Pick<Platform, 'url' | 'key'>) {
     this.#platform = platform
   }
 
-  /** Makes a call one time. */
+  /** Makes a call once, without a retry. */
   async once(
     method: string,
     path: string,
@@ -40,7 +40,10 @@ export class Client {
     return await this.#call(`${this.#platform.url}/api${path}`, method, body, headers)
   }
 
-  /** Repeats a call until the server answers. The server may perform it several times, so use this only where that is harmless. */
+  /**
+   * Repeats a call until the server answers. The server may perform the call several times, so use this method only for calls where
+   * that is harmless.
+   */
   async sure(method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<Answer> {
     return await this.#until(() => this.once(method, path, body, headers), `${method} ${path}`)
   }
@@ -60,7 +63,7 @@ export class Client {
     return answer?.status === 200 ? (answer.body as { exitCode: number; result: string }) : undefined
   }
 
-  /** Makes a call to the toolbox of a sandbox one time. */
+  /** Makes a call to the toolbox of a sandbox once, without a retry. */
   async toolbox(
     { id, toolboxProxyUrl }: Record_,
     method: string,
@@ -70,7 +73,7 @@ export class Client {
     return await this.#call(`${toolboxProxyUrl}/${id}${path}`, method, body, {})
   }
 
-  /** Fetches the page at a URL. Returns `undefined` if there was no answer, or only a part of one. */
+  /** Fetches the page at a URL. Returns `undefined` if there was no answer, or only a part of an answer. */
   async page(url: string, headers: Record<string, string> = {}): Promise<{ status: number; text: string } | undefined> {
     try {
       const authorization = `Bearer ${this.#platform.key}`

@@ -1,5 +1,5 @@
-// The fault test (`./alcove test --faults`). It kills programs of a server at random while it uses sandboxes. No confirmed change
-// may be lost, and nothing of deleted sandboxes may stay on the host.
+// The fault test (`./alcove test --faults`). It kills programs of a server at random while simulated users use sandboxes. No
+// confirmed change may be lost, and nothing of deleted sandboxes may stay on the host.
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -31,20 +31,20 @@ export type Outcome = {
 }
 
 const workers = 4
-/** Maximum ms, after the last delete, until the host has nothing of the sandboxes any more. */
+/** Maximum ms from the last delete until the host has no files or processes of the sandboxes any more. */
 const goneWithinMs = 60_000
 
 type RingOptions = {
   seed: number
   count: number
-  /** The programs and sandboxes that may be killed. Default: all. */
+  /** What may be killed: kinds of programs, or sandboxes. Default: all. */
   only?: readonly Victim[]
   say: (line: string) => void
 }
 
 /**
- * Kills programs and sandboxes of a server at random, `count` times, while workers use its sandboxes. No other test may use the
- * server. At the end, it has no sandboxes.
+ * Kills programs and sandboxes of a server at random, `count` times, while workers use the server's sandboxes. No other test may
+ * use the server. At the end, the server has no sandboxes.
  */
 export const runRing = async (
   alcove: Platform,
@@ -78,8 +78,8 @@ export const runRing = async (
       kills.set(victim, (kills.get(victim) ?? 0) + 1)
       const kill = () =>
         strike(alcove, victim, random, steady).catch((error) => complaints.push(`killing ${victim}: ${error}`))
-      // Calls of the user `steady` must succeed while the runner or another sandbox is killed. While any other program is killed,
-      // they may fail until it runs again.
+      // While the runner or a sandbox of other users is killed, calls of the user `steady` must succeed. After a kill of any other
+      // program, these calls may fail until the program runs again.
       await (victim === 'runner' || victim === 'a sandbox' ? kill() : steady.during(kill))
       if ((done + 1) % 25 === 0) say(`${done + 1} of ${count} killed`)
     }
@@ -97,7 +97,7 @@ export const runRing = async (
   return { seed, kills, verbs, complaints, seconds: Math.round((performance.now() - began) / 1000) }
 }
 
-/** Returns the last matching lines of each program's log. Only the logs show the reason of an internal error. */
+/** Returns the last lines that match `what` from each program's log. Only the logs show the reason of an internal error. */
 const linesOf = ({ data }: Platform, what: RegExp): string[] =>
   readdirSync(join(data, 'log')).flatMap((name) =>
     readFileSync(join(data, 'log', name), 'utf8')
@@ -118,7 +118,7 @@ const strike = async (alcove: Platform, victim: Victim, random: Random, steady: 
     case 'a sandbox':
       return await killSandbox(alcove, random, steady.id)
     default:
-      // The program may not have started again since its last kill. Then the kill is tried once more.
+      // The kill fails if the program has not started again since its last kill. So try the kill a second time.
       await alcove.kill(victim).catch(async () => {
         await sleep(500)
         await alcove.kill(victim).catch(() => {})

@@ -11,8 +11,8 @@ const port = 3100
 const session = 'steady'
 const count = 'cd /tmp; n=0; while [ ! -e stop ]; do n=$((n+1)); echo $n; sleep 0.2; done; echo end'
 /**
- * Shell command that lists each terminal's shell with its start time. Only these shells are session leaders, so child processes are
- * left out.
+ * Shell command that lists each terminal's shell with its start time. It lists only session leaders, so child processes of the
+ * shells are left out.
  */
 const terminals =
   'for p in /proc/[0-9]*; do case $(readlink $p/fd/0) in /dev/pts/*) set -- $(cat $p/stat 2>/dev/null); ' +
@@ -86,7 +86,7 @@ export class Steady {
     return String(((await this.#ask('POST', '/process/execute', { command })) as { result: string }).result)
   }
 
-  /** Calls `strike`, which kills a program. The user's calls may fail until that program runs again. */
+  /** Calls `strike`, which kills a program. The user's calls may fail until the program runs again. */
   async during(strike: () => Promise<unknown>): Promise<void> {
     this.#strikes += 1
     this.#isTroubled = true
@@ -134,12 +134,12 @@ export class Steady {
     }
   }
 
-  /** Waits until calls that began after the last kill have succeeded. From then on, calls must not fail. */
+  /** Waits until calls that began after the last kill have succeeded. After that, the user's calls must not fail. */
   async #watch(isOver: () => boolean) {
     while (!isOver()) {
       await sleep(50)
       if (!this.#isTroubled || this.#strikes > 0) continue
-      // The gate may use cached answers for one second. So after a longer wait, a success shows that control runs.
+      // The gate may use control's cached answers for one second. After this longer wait, a success shows that control runs.
       await sleep(1100)
       const strikes = this.#strikes
       const record = await this.#client.once('GET', `/sandbox/${this.#record.id}`)

@@ -1,5 +1,5 @@
-// A simulated user of several sandboxes while programs of the server are killed. Checks later that each confirmed change still
-// exists.
+// A simulated user who uses several sandboxes while programs of the server are killed. It checks later that each confirmed change
+// still exists.
 import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Client, Record_ } from './client.ts'
@@ -30,7 +30,10 @@ export type Tally = Map<string, number>
 
 const settled = ['started', 'stopped', 'paused', 'archived', 'error']
 const mostSandboxes = 3
-/** Maximum ms for a verb while programs are killed, before it is reported as stuck. Control gives up a start only after 120 s. */
+/**
+ * A verb that takes longer than this, in ms, while programs are killed is reported as stuck. The limit is less than the 120 s after
+ * which control gives up a start.
+ */
 const stuckAfterMs = 100_000
 
 const home = '/home/daytona'
@@ -71,7 +74,9 @@ export class Worker {
     }
   }
 
-  /** Waits until no verb is in progress, and checks that every confirmed change still exists. Call it after the last kill. */
+  /**
+   * Waits until no verb is in progress, and checks that every confirmed change still exists. Call this method after the last kill.
+   */
   async settle(): Promise<void> {
     for (const known of [...this.#sandboxes]) {
       await this.#rest(known)
@@ -126,7 +131,10 @@ export class Worker {
     await this.#rest(known)
   }
 
-  /** Checks that a new sandbox has the variable `WHOSE` of its create call, even after a claim. No other command may run before. */
+  /**
+   * Checks that a new sandbox, even a claimed one, has the variable `WHOSE` of its create call. This must be the first command in
+   * the sandbox.
+   */
   async #checkIsOurs({ record }: KnownSandbox) {
     const { result } = (await this.#client.execute(record, 'echo "$WHOSE"')) ?? {}
     if (result !== undefined && result.trim() !== record.name)
@@ -139,7 +147,7 @@ export class Worker {
   async #sureOf(name: string, path: string, body: object): Promise<Record_ | undefined> {
     const { status, body: reply } = await this.#client.sure('POST', path, body, { 'idempotency-key': randomUUID() })
     if (status === 200) return reply as Record_
-    // A permitted 409: after a kill of PostgreSQL, a paused sandbox may be `pausing` again for a moment (docs/adr/0017).
+    // This 409 is permitted: after a kill of PostgreSQL, a paused sandbox may be `pausing` again for a moment (docs/adr/0017).
     const isUnderWay = status === 409 && JSON.stringify(reply).includes('wait until that has ended')
     if (status >= 500 || (status === 409 && !isUnderWay))
       this.complaints.push(`making ${name}: ${status} ${JSON.stringify(reply)}`)

@@ -1,10 +1,10 @@
 // A load balancer, as an operator has in front of several machines. It forwards each TCP connection to the next machine that
-// accepts it. Usage: node balancer.ts ADDRESS PORT=HOST,HOST…
+// accepts the connection. Usage: node balancer.ts ADDRESS PORT=HOST,HOST…
 import { connect, createServer, type Socket } from 'node:net'
 
 const patienceMs = 1000
 
-/** Connects to the first of `hosts` that accepts a connection to `port`. Returns undefined if none does. */
+/** Connects to the first of `hosts` that accepts a connection to `port`. Returns undefined if no host accepts a connection. */
 const connectTo = async (hosts: readonly string[], port: number): Promise<Socket | undefined> => {
   for (const host of hosts) {
     const socket = connect({ host, port, allowHalfOpen: true })

@@ -57,7 +57,8 @@ suite('the guide on many hosts', { skip: needsRoot }, () => {
   const machineOf = (name: string): Host => machines.get(name)!
 
   /**
-   * Runs the commands of the next step of many-hosts.md. A server or a host that they start is ready on return, and keeps running.
+   * Runs the commands of the next step of many-hosts.md. A server or host that these commands start is ready when the function
+   * returns, and keeps running.
    */
   const follow = async (): Promise<Ran & { shown: string | undefined; started?: Started }> => {
     const step = steps[at++]
@@ -126,8 +127,7 @@ suite('the guide on many hosts', { skip: needsRoot }, () => {
       )
       assert.equal(status, 200)
       const url = `http://${server.address}:4601/toolbox/${body['id']}/process/execute`
-      // The sandbox starts only after its host has fetched the snapshot and the base image of the snapshot, so the call is
-      // repeated.
+      // Repeat the call, because the sandbox starts only after its host has fetched the snapshot and the snapshot's base image.
       const said = await untilAnswer(
         () => call(server, key.trim(), 'POST', url, { command: 'cat /home/daytona/note' }),
         (answer) => answer.status === 200,
@@ -164,8 +164,7 @@ suite('the guide on many hosts', { skip: needsRoot }, () => {
     const startedIn = ({ body }: Awaited<ReturnType<typeof call>>) =>
       (body['items'] as { id: string; state: string }[]).filter(({ state }) => state === 'started')
     const list = `http://${server.address}:4600/api/sandbox?limit=100`
-    // The old host becomes empty before all of its sandboxes have started on their new host, so this test waits for the
-    // sandboxes.
+    // The old host is empty before all of its sandboxes have started on other hosts. So wait until they have started.
     const listed = await untilAnswer(
       () => call(server, key.trim(), 'GET', list),
       (answer) => startedIn(answer).length === 60 - givenUp,

@@ -10,7 +10,7 @@ import type { Host, Network, Started } from './namespaces.ts'
 
 const launcher = resolve(import.meta.dirname, '../../alcove')
 
-/** The settings of all machines of a test: the small default image, and one archive store for all. */
+/** The settings of all machines of a test: the small default image, and one archive store that all machines share. */
 export const settingsOf = async ({ directory }: Network): Promise<Record<string, string>> => {
   const store = join(directory, 'archives')
   mkdirSync(store, { recursive: true, mode: 0o700 })
@@ -24,7 +24,7 @@ export const settingsOf = async ({ directory }: Network): Promise<Record<string,
 /** Returns the command line of `alcove` with these arguments. */
 export const commandOf = (...args: string[]): string[] => [launcher, ...args]
 
-/** Runs `alcove` on a host. Throws if it fails. Returns what it has written to standard output. */
+/** Runs `alcove` on a host. Throws if the command fails. Returns the command's standard output. */
 export const alcove = async (host: Host, ...args: string[]): Promise<string> => {
   const { code, out, err } = await host.run(commandOf(...args))
   assert.equal(code, 0, `alcove ${args.join(' ')}: ${err}`)
@@ -69,7 +69,7 @@ export const startServer = async (host: Host, env: Record<string, string>): Prom
   return { host, up, key, api }
 }
 
-/** Adds a runner to the server. Returns its token. */
+/** Adds a runner to the server. Returns the runner's token. */
 export const addRunner = ({ host }: Server, name: string): Promise<string> =>
   alcove(host, 'runner', 'add', name, '--data', host.data)
 
@@ -107,7 +107,10 @@ export type TestDatabase = AsyncDisposable & {
   url: string
 }
 
-/** Starts a PostgreSQL to which all hosts connect at the address of `host`. So `host.cut()` disconnects the database. */
+/**
+ * Starts a PostgreSQL to which all hosts connect at the address of `host`. So `host.cut()` disconnects the database from the other
+ * hosts.
+ */
 export const startDatabase = async (host: Host): Promise<TestDatabase> => {
   const postgres = await startTestPostgres()
   const url = new URL(postgres.url)
@@ -122,8 +125,8 @@ export const startDatabase = async (host: Host): Promise<TestDatabase> => {
 export type ControlOptions = { database: TestDatabase; encryptionKey: string; firstKey: string; proxyUrl: string }
 
 /**
- * Starts control, and no other program, on a host as an unprivileged user. Clients and runners connect to the address of the
- * host.
+ * Starts control, and no other program of a server, on a host as an unprivileged user. Clients and runners connect to the address
+ * of the host.
  */
 export const startControl = async (
   host: Host,

@@ -7,7 +7,7 @@ import { needsRoot } from '#test/needs-root.ts'
 import { Network } from './namespaces.ts'
 
 suite('the simulated hosts of a test', { skip: needsRoot }, () => {
-  test('a simulated host sees only its own processes; a test can disconnect, kill and restart that host', async () => {
+  test('a simulated host sees only its own processes; a test can disconnect, kill and restart the host', async () => {
     await using network = await Network.open()
     const one = await network.addHost('one')
     const two = await network.addHost('two')

@@ -1,5 +1,6 @@
-// Hosts for tests, on one machine. Each has process, mount and network namespaces of its own, and a bridge in a further network
-// namespace joins their networks. Several tests may run at the same time, and none can reach anything outside.
+// Simulated hosts for tests, on one machine. Each host has process, mount and network namespaces of its own. A bridge in a further
+// network namespace connects the hosts. Several tests may run at the same time, and no test can reach anything outside its own
+// network.
 //   await using network = await Network.open()
 //   const server = await network.addHost('server')      // 198.51.100.1
 //   const { out } = await server.run(['ip', 'address'])
@@ -46,7 +47,7 @@ export type Started = {
   child: ChildProcess
   /** Returns the output of the program until now, from standard output and standard error. */
   text: () => string
-  /** Waits until the output contains this text. Rejects if the program ends before. */
+  /** Waits until the output contains this text. Rejects if the program ends earlier. */
   until: (text: string, timeoutMs?: number) => Promise<void>
   /** Resolves with the exit code. */
   ended: Promise<number | null>
@@ -58,7 +59,7 @@ const inside = ({ pid }: ProcessIdentity, ...kinds: string[]) => ['--target', St
 const sh = (command: string, ...args: string[]) =>
   execFileSync(command, args, { stdio: ['ignore', 'ignore', 'pipe'], encoding: 'utf8' })
 
-/** Returns the only child of a process. `unshare --fork` has one: the first process of the new namespaces. */
+/** Returns the id of the only child of a process. The only child of `unshare --fork` is the first process of the new namespaces. */
 const childOf = (pid: number): number =>
   Number(readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(' ')[0])
 
@@ -91,7 +92,7 @@ const clear = async (directory: string): Promise<string[]> => {
   return left
 }
 
-/** Removes the networks that earlier test runs have left because they were killed. */
+/** Removes the networks that killed test runs have left. */
 const clearFormer = async (): Promise<void> => {
   for (const name of readdirSync(tmpdir())) {
     const directory = join(tmpdir(), name)
@@ -102,7 +103,10 @@ const clearFormer = async (): Promise<void> => {
 }
 
 export class Network implements AsyncDisposable {
-  /** The directory with the data of all hosts. Every host can read all of it, because only /run is a host's own. */
+  /**
+   * The directory with the data of all hosts. Every host can read the data of all hosts, because only /run is separate for each
+   * host.
+   */
   readonly directory: string
   readonly hosts: Host[] = []
   readonly #switch: ProcessIdentity
@@ -138,7 +142,7 @@ export class Network implements AsyncDisposable {
     sh('nsenter', ...inside(this.#switch, '--net'), ...command)
   }
 
-  /** Stores the identity of a process. If this test is killed, a later test ends the process. */
+  /** Stores the identity of a process, so that a later test can end the process if this test is killed. */
   note(name: string, pid: number): ProcessIdentity {
     const identity = identityOf(pid)
     writeFileSync(join(this.directory, 'processes', name), JSON.stringify(identity))
@@ -166,7 +170,7 @@ export class Host {
   readonly data: string
   readonly #network: Network
   readonly #port: string
-  /** The MAC address. It stays the same at each boot, as on a real machine, because other hosts cache it. */
+  /** The MAC address of the host. It stays the same at each boot, as on a real machine, because other hosts cache it. */
   readonly #cardAddress: string
   #first: ProcessIdentity = { pid: 0, startTime: '' }
   #boots = 0
@@ -212,7 +216,8 @@ export class Host {
   }
 
   /**
-   * Kills all processes of the host at once, as a power failure does. The data directory stays. `boot` switches the host on again.
+   * Kills all processes of the host at once, as a power failure does. The data directory stays. The method `boot` switches the host
+   * on again.
    */
   async kill(): Promise<void> {
     signalProcess(this.#first, 'SIGKILL')
@@ -239,7 +244,7 @@ export class Host {
     this.#network.onSwitch('ip', 'link', 'set', this.#port, 'up')
   }
 
-  /** Drops all packets between this host and another address, as if the network between two machines were broken. */
+  /** Drops all packets between this host and `address`, as if the network between two machines were broken. */
   block(address: string): void {
     const table = tableOf(address)
     this.#onNetwork('nft', 'add', 'table', 'inet', table)
@@ -253,7 +258,7 @@ export class Host {
     }
   }
 
-  /** Ends the effect of `block` for this address. */
+  /** Ends the effect of the method `block` for `address`. */
   unblock(address: string): void {
     this.#onNetwork('nft', 'delete', 'table', 'inet', tableOf(address))
   }

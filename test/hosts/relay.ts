@@ -1,5 +1,5 @@
-// Forwards TCP connections from a port of a simulated host to a unix socket, whose process may be outside of the host. Usage: node
-// relay.ts ADDRESS PORT SOCKET
+// Forwards TCP connections from a port of a simulated host to a unix socket. The process that listens on the socket may be outside
+// of the host. Usage: node relay.ts ADDRESS PORT SOCKET
 import { connect, createServer, type Socket } from 'node:net'
 
 const [host, port, path = ''] = process.argv.slice(2)

@@ -1,5 +1,6 @@
-// The simulated users of the fault test of hosts (ring.ts), on a machine of their own. They use sandboxes until standard input
-// ends. Then they check every confirmed change, delete all sandboxes, and print the outcome as the last line.
+// A program with the simulated users of the fault test of hosts (ring.ts), on a machine of their own. The users use sandboxes until
+// standard input ends. Then the program checks every confirmed change, deletes all sandboxes, and prints the outcome as the last
+// line.
 //   node ring-users.ts URL KEY SEED WORKERS
 import { Client } from '#test/faults/client.ts'
 import { randomFrom } from '#test/faults/random.ts'

@@ -1,5 +1,5 @@
-// A short fault test of hosts: kills hosts and control processes and cuts connections at random. `./alcove test --faults --hosts
-// --count 100` is the long one.
+// A short fault test of hosts: kills hosts and control processes and cuts connections at random. The command `./alcove test
+// --faults --hosts --count 100` runs a long one.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { describe } from '#test/faults/ring.ts'

@@ -16,7 +16,9 @@ const workers = 4
 const watchEveryMs = 500
 /** Maximum time in ms, after the last delete, for which the hosts may still have processes or files of the sandboxes. */
 const goneWithinMs = 120_000
-/** Least time in ms for which the network between a host and control is interrupted, so that control takes the host for silent. */
+/**
+ * Minimum time in ms for which the network between a host and control is interrupted, so that control considers the host silent.
+ */
 const silentMs = 26_000
 
 const idShape = /[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}/
@@ -63,7 +65,8 @@ class Machines {
       await all.#start()
       return all
     } catch (error) {
-      // Stop PostgreSQL, which would keep the test's process running. Programs on the simulated hosts end with the network.
+      // Stop PostgreSQL, which would keep the test's process running. The programs on the simulated hosts end when the network is
+      // closed.
       await all[Symbol.asyncDispose]()
       throw error
     }
@@ -239,8 +242,8 @@ const watchForTwins = (hosts: readonly Host[]) => {
 }
 
 /**
- * Whether a journal says only that this host has archived the sandbox. The entry stays a day after the sandbox has moved to another
- * host.
+ * Whether a sandbox's journal says only that this host has archived the sandbox. This journal stays a day after the sandbox has
+ * moved to another host.
  */
 const isNote = (directory: string): boolean => {
   try {
@@ -250,7 +253,7 @@ const isNote = (directory: string): boolean => {
   }
 }
 
-/** Returns a line for each sandbox whose files or processes are still on a host. */
+/** Returns a line for each sandbox whose files or processes are still on `host`. */
 const leftOn = (host: Host): string[] => {
   const kept = join(host.data, 'runner/sandboxes')
   const files = readdirSync(kept).filter((name) => idShape.test(name) && !isNote(join(kept, name)))

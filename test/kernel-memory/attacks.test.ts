@@ -16,7 +16,7 @@ suite('attacks on the kernel’s memory', () => {
     assert.deepEqual(known.toSorted(), names.toSorted())
   })
 
-  test('an attack counts as successful if it made forbidden objects, or used much memory outside its cgroup', () => {
+  test('an attack counts as successful if it made forbidden objects, or used much memory outside the cgroup', () => {
     const base = { name: 'x', object: 'x', bound: 'x' }
     const measured = { made: 1, unchargedMiB: noiseMiB + 10, chargedMiB: 0 }
     assert.equal(holds({ ...base, verdict: 'refused' }, measured), false)

@@ -1,5 +1,5 @@
-// Lists the attacks in attacks/: the kernel objects that each makes, the limit on them, and the expected result. Each is a program
-// in a sandbox. Its memory is read from the host's kernel and from the sandbox's cgroup.
+// Lists the attacks in attacks/: the kernel objects that each attack makes, the limit on these objects, and the expected result.
+// Each attack is a program in a sandbox. The memory that it takes is read from the host's kernel and from the sandbox's cgroup.
 import { execFileSync } from 'node:child_process'
 import { globSync } from 'node:fs'
 import { join } from 'node:path'
@@ -14,8 +14,8 @@ export type Attack = {
   object: string
   bound: string
   /**
-   * The expected result of making many kernel objects of the kind `object`. `refused`: the sandbox cannot. `charged`: they count as
-   * its memory. `boundedMiB`: they do not count, but all together use less than this many MiB.
+   * The expected result of making many kernel objects of the kind `object`. `refused`: the sandbox cannot make them. `charged`: the
+   * objects count as the sandbox's memory. `boundedMiB`: the objects do not count, but together use less than this many MiB.
    */
   verdict: 'refused' | 'charged' | { boundedMiB: number }
 }
@@ -144,7 +144,10 @@ type Inside = {
   run: (line: string) => Promise<string>
 }
 
-/** Runs an attack for at most `seconds`, measures what it uses, and ends it. The sandbox's PATH must have the program `attacks`. */
+/**
+ * Runs an attack for at most `seconds`, measures the memory that it uses, and ends it. The sandbox's PATH must have the program
+ * `attacks`.
+ */
 export const measureAttack = async (name: string, seconds: number, { cgroup, run }: Inside): Promise<Measured> => {
   const out = '/tmp/attack-out'
   const before = { host: readKernelMemory().unreclaimable, own: cgroup.kernelMemory() ?? 0 }

@@ -1,4 +1,4 @@
-// What tests of uploads for an image need: a real gate, a real store in a directory, and a simulated control with two
+// What tests need to upload the files of an image: a real gate, a real store in a directory, and a simulated control with two
 // organizations.
 import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
@@ -18,7 +18,7 @@ import { SimulatedHost } from '#src/runner/testing/simulated-host.ts'
 import { contextBucket, contextRegion, type UploadQuestion } from '#src/wire/contexts.ts'
 
 /**
- * Access keys that the simulated control accepts, with the organization and the secret of each. For other keys, control answers
+ * Access keys that the simulated control knows, with the organization and the secret of each key. For other keys, control answers
  * 401.
  */
 export const known: Record<string, { organizationId: string; secret: string; status?: number }> = {
@@ -34,8 +34,8 @@ export const startUploads = async (
     limits?: Partial<ContextLimits>
     wrap?: (store: ObjectStore) => ObjectStore
     /**
-     * If set, control says that uploads belong on a runner of another host. `isRunnerHere`: whether the gate's own host has one
-     * too.
+     * If set, control says that a runner of another host stores the uploads. `isRunnerHere`: whether the gate's own host has a
+     * runner too.
      */
     elsewhere?: { isRunnerHere: boolean }
   } = {},
@@ -85,7 +85,7 @@ export const startUploads = async (
     port: gate.port,
     contexts,
     time,
-    /** Returns an S3 client with the settings of the client in the public SDK. */
+    /** Returns an S3 client with the settings that the public SDK gives to its S3 client. */
     client: (accessKey = 'ALCVOURS', more: { secret?: string; token?: string } = {}) =>
       new S3Client({
         region: contextRegion,

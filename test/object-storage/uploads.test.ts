@@ -45,7 +45,9 @@ const list = async (client: S3Client, Prefix: string) =>
     ({ Key }) => Key,
   )
 
-/** Returns bytes that cannot be compressed and that are the same in each run. Their size in the store is always the same. */
+/**
+ * Returns bytes that cannot be compressed and that are the same in each run, so that their size in the store is always the same.
+ */
 const noise = (bytes: number): Buffer =>
   createCipheriv('aes-128-ctr', Buffer.alloc(16), Buffer.alloc(16)).update(Buffer.alloc(bytes))
 
@@ -174,7 +176,7 @@ suite('uploading the files of a definition', () => {
     assert.deepEqual(await code({ headers: { authorization: 'Bearer x' } }), [403, 'AccessDenied'])
     for (const minutes of [-16, 16])
       assert.deepEqual(await code({ at: new Date(Date.now() + minutes * 60_000) }), [403, 'RequestTimeTooSkewed'])
-    // Makes calls that differ in path, method, query or header from the call for which the signature was made.
+    // Calls that differ in path, method, query or header from the call for which the signature was made.
     assert.deepEqual(await code({ sentPath: path.replace('ours', 'theirs') }), [403, 'SignatureDoesNotMatch'])
     assert.deepEqual(await code({ method: 'POST', signedMethod: 'PUT' }), [403, 'SignatureDoesNotMatch'])
     assert.deepEqual(await code({ sentPath: `${path}?uploads=` }), [403, 'SignatureDoesNotMatch'])
@@ -193,7 +195,7 @@ suite('uploading the files of a definition', () => {
     assert.deepEqual([lied.status, /<Code>(\w+)</.exec(lied.text)?.[1]], [400, 'BadDigest'])
     assert.equal(await uploads.contexts.find(ours), undefined)
     await raw(uploads, { path, body: 'first' })
-    // Upload other content to the same path, with and without a signed hash. The stored context must stay `first`.
+    // Upload different content to the same path, with and without a signed hash. The stored context must stay `first`.
     assert.equal((await raw(uploads, { path, body: 'second' })).status, 200)
     assert.equal((await raw(uploads, { path, body: 'third', payload: 'UNSIGNED-PAYLOAD' })).status, 200)
     assert.equal((await readBack(uploads)).toString(), 'first')
@@ -264,7 +266,7 @@ suite('uploading the files of a definition', () => {
     await using uploads = await startUploads({ limits: { silentMs: 300, atOnceOfOrganization: 1 } })
     const path = `/${contextBucket}/ours/${hash}/context.tar`
     const silent = raw(uploads, { path, body: 'x'.repeat(1000), sent: 'x' })
-    // The organization may have only one upload at a time here. The next one succeeds, so the silent one was ended.
+    // In this test, the organization may have only one upload at a time. The next upload succeeds, so the silent upload was ended.
     const { text } = await silent
     assert.match(text, /<Code>RequestTimeout</)
     assert.equal((await raw(uploads, { path, body: 'whole' })).status, 200)
@@ -310,7 +312,7 @@ suite('stored contexts', () => {
     assert.deepEqual(await uploads.objects(), [])
   })
 
-  test('a context is not listed if the store has lost a part of it, and can then be uploaded again', async () => {
+  test('a context of which the store has lost a part is not listed, and can be uploaded again', async () => {
     await using uploads = await startUploads()
     const client = uploads.client()
     await client.send(new PutObjectCommand({ ...keyIn('ours'), Body: 'content' }))
@@ -326,7 +328,7 @@ suite('stored contexts', () => {
 type Raw = {
   path: string
   body: string | Buffer
-  /** The body that is sent. Default: the body that was signed. */
+  /** The body that is sent. Default: `body`, for which the signature is made. */
   sent?: string | Buffer
   sentPath?: string
   method?: string
@@ -355,7 +357,7 @@ const sign = async ({ url }: Uploads, { path, body, method = 'PUT', ...given }: 
   return { headers: Object.fromEntries(headers as unknown as Iterable<[string, string]>), signer }
 }
 
-/** Sends a signed call that can differ from what a real client would send. */
+/** Signs a call and sends it. The sent call can differ from the signed call. */
 const raw = async (uploads: Uploads, asked: Raw) => send(uploads, asked, (await sign(uploads, asked)).headers)
 
 const send = async ({ port }: Uploads, asked: Raw, signed: Record<string, string>) => {

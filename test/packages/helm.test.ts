@@ -43,7 +43,7 @@ type Workload = KubernetesObject & {
   }
 }
 
-/** The settings of Alcove must be passed to Helm as text, not as numbers. */
+/** Pass the settings of Alcove to Helm as text, because the chart refuses numbers for them. */
 const flags = (values: Values) =>
   Object.entries(values).flatMap(([name, value]) => [
     name.includes('.settings.') ? '--set-string' : '--set',
@@ -127,7 +127,7 @@ suite('the Helm chart', () => {
     assert.equal(settingOf('runner', 'ALCOVE_ARCHIVE_STORE'), needed['store.url'])
   })
 
-  test('the Helm chart refuses an unknown, missing, unsafe or secret value; the error names that value', async () => {
+  test('the Helm chart refuses unknown, missing, unsafe or secret values, and the error names the value', async () => {
     const wrong: readonly (readonly [RegExp, Values])[] = [
       [/controlSecret/, { controlSecret: '' }],
       [/repository/, { 'image.repository': '' }],

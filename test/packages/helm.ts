@@ -1,4 +1,4 @@
-// Loads Helm, the models of Kubernetes objects and a YAML parser for tests. They come from npm packages that only these tests need.
+// Loads Helm, a check of Kubernetes objects and a YAML parser for tests. They come from npm packages that only these tests need.
 import { existsSync } from 'node:fs'
 import { readFile, rename, writeFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
@@ -14,10 +14,10 @@ export type KubernetesObject = {
 }
 
 export type Charts = {
-  /** Runs `helm`. Returns its output, or its error message if it fails. */
+  /** Runs `helm`. Returns its output, or its error message if the command fails. */
   helm: (...args: string[]) => Promise<{ output: string } | { refusal: string }>
   parse: (yaml: string) => unknown[]
-  /** Throws if Kubernetes would not accept the object. */
+  /** Throws if Kubernetes would refuse the object. */
   check: (object: KubernetesObject) => void
 }
 

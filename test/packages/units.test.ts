@@ -1,4 +1,4 @@
-// Checks the systemd units with systemd's own tools. Checks compose.yaml with the code with which control reads its settings.
+// Checks the systemd units with the tools of systemd, and compose.yaml with the code by which control reads its settings.
 import assert from 'node:assert/strict'
 import { execFileSync, spawnSync } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'

@@ -1,4 +1,4 @@
-// Tests code that writes files: records one run, and computes which files a power cut at each moment would leave.
+// Tests code that writes files: records one run of the code, and computes which files a power cut at each moment would leave.
 import assert from 'node:assert/strict'
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -7,14 +7,14 @@ import { Recorder } from './recorder.ts'
 import { cutsOf, layOut } from './remains.ts'
 
 /**
- * The result of one power cut. `told`: how many times the code had called `mark` by then. `directory`: the files that are left.
- * `after`: the moment of the cut, for messages.
+ * The result of one power cut. `told`: how many times the code had called `mark` before the cut. `directory`: the directory with
+ * the files that are left. `after`: the moment of the cut, for messages.
  */
 export type Left = { told: number; directory: string; after: string }
 
 /**
- * Records the file operations of `act`. Then calls `look` with each possible result of a power cut. `act` must call `mark` when the
- * tested code reports work as done. `directories` are made before `act` runs.
+ * Records the file operations of `act`. Then calls `look` with each possible result of a power cut. `act` must call `mark` each
+ * time that the tested code reports finished work. `directories` are made before `act` runs.
  */
 export const cutEverywhere = async (
   act: (directory: string, mark: () => void) => unknown,

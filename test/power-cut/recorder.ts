@@ -1,5 +1,5 @@
-// Records with strace what a process, its threads and its children do to files, in order. A sync is recorded only at a real fsync.
-// Needs root.
+// Records with strace what a process, its threads and its child processes do to files, in order. A sync is recorded only if fsync
+// was really called. Needs root.
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os'
 import { basename, dirname, join, resolve } from 'node:path'
 
 /**
- * A change to a file by the recorded process. Paths are absolute. A file without a name has the kernel's path for it, such as
+ * A change to a file by the recorded process. Paths are absolute. For a file without a name, the path is the kernel's text, such as
  * `/var/tmp/#123 (deleted)`.
  */
 export type Operation =
@@ -19,7 +19,9 @@ export type Operation =
   | { kind: 'rename' | 'link'; path: string; to: string }
   | { kind: 'copy'; path: string; to: string }
   | { kind: 'sync-all' }
-  /** The code under test tells its caller that the work is done: it calls `mark` or, in another process, writes to a socket. */
+  /**
+   * The tested code tells its caller that the work is done: it calls `mark` or, if it runs in another process, writes to a socket.
+   */
   | { kind: 'told' }
 
 const calls =
@@ -187,7 +189,10 @@ class Positions {
     if (sought !== undefined) this.#next.set(sought, result)
   }
 
-  /** Returns the position of a write of `length` bytes, and moves on by that. Undefined for a file opened for appending. */
+  /**
+   * Returns the position at which a write of `length` bytes begins, and moves the position behind these bytes. Undefined for a file
+   * opened for appending.
+   */
   take(path: string, length: number): number | undefined {
     if (this.#appended.has(path)) return undefined
     const at = this.#next.get(path) ?? 0
@@ -197,8 +202,8 @@ class Positions {
 }
 
 /**
- * Returns the changes of files in the output of strace. A path such as `/proc/self/fd/3` becomes that of the open file. `isTold`:
- * whether a write to this path reports finished work.
+ * Returns the changes of files in the output of strace. A path such as `/proc/self/fd/3` becomes the path of the open file.
+ * `isTold`: whether a write to a path reports finished work.
  */
 const readOperations = (trace: string, isTold: (path: string) => boolean): Operation[] => {
   const opened = new Map<string, string>()

@@ -6,7 +6,7 @@ import type { Operation } from './recorder.ts'
 
 type File = { bytes: Buffer; synced: Buffer; isDirectory: boolean }
 
-/** What a power cut may do to unsynced changes. File systems differ, and the tested code must work with all of them. */
+/** What a power cut may do to unsynced changes. File systems differ, and the tested code must work with every file system. */
 export const fates = ['all of it lost', 'names kept, contents lost', 'all of it kept'] as const
 export type Fate = (typeof fates)[number]
 
@@ -57,7 +57,7 @@ export class Disk {
           this.#names.delete(path)
           this.#names.set(operation.to + path.slice(operation.path.length), file)
         }
-        // If a directory is renamed, the synced files in it get another path too.
+        // If a directory is renamed, the paths of the synced files in it change too.
         for (const [path, file] of [...this.#durable]) {
           if (path === operation.path || !isBelow(operation.path, path)) continue
           this.#durable.set(operation.to + path.slice(operation.path.length), file)
@@ -121,7 +121,7 @@ export class Disk {
     )
   }
 
-  /** Returns true if no recorded change has made this directory. The directory then existed before the recording. */
+  /** Returns true if no recorded change made the directory `path`, so that it existed before the recording. */
   #wasThere(path: string): boolean {
     return !this.#names.has(path) && !this.#durable.has(path)
   }
@@ -150,7 +150,7 @@ export function* cutsOf(operations: readonly Operation[], directory: string, dis
   }
 }
 
-/** Writes files into an empty directory, so that the tested code can read them as it would after a power cut. */
+/** Writes the files `remains` into an empty directory, so that the tested code can read them as after a power cut. */
 export const layOut = (remains: Map<string, Buffer | undefined>, directory: string): void => {
   for (const [path, bytes] of remains) {
     const place = join(directory, path)

@@ -27,7 +27,7 @@ export type Verdict = { result: 'held' | 'not held' | 'could not be tried'; sent
 export type Attack = {
   name: string
   boundary: (typeof boundaries)[number]
-  /** Makes the attack. Returns `held` if it did not get through. Throws an error if it could not be made. */
+  /** Makes the attack. Returns `held` if the attack did not get through. Throws an error if the attack could not be made. */
   try: (ground: Ground) => Promise<Verdict>
 }
 
@@ -35,7 +35,7 @@ export const held = (sentence: string): Verdict => ({ result: 'held', sentence }
 export const notHeld = (sentence: string): Verdict => ({ result: 'not held', sentence })
 
 /**
- * Returns the result of an attack: `held` with this sentence if `got` is empty. `got` lists what the attacker got through the
+ * Returns the result of an attack: `held` with the given sentence if `got` is empty. `got` lists what the attacker got through the
  * boundary.
  */
 export const unless = (got: readonly string[], sentence: string): Verdict =>

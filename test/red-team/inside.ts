@@ -4,10 +4,12 @@ import { networkInterfaces } from 'node:os'
 import type { Box } from '../sandboxes/box.ts'
 import { type Attack, held, notHeld, unless } from './attack.ts'
 
-/** Returns a command that runs a Python program. It is encoded, so that no error message of the shell contains its text. */
+/**
+ * Returns a command that runs a Python program. The program is encoded, so that no error message of the shell contains its text.
+ */
 const python = (program: string) => `echo ${Buffer.from(program).toString('base64')} | base64 -d | python3 - 2>&1`
 
-/** Runs commands that must all fail. Returns those that have succeeded. */
+/** Runs commands that must all fail. Returns the commands that have succeeded. */
 const thatWork = async (box: Box, commands: readonly string[]): Promise<string[]> => {
   const script = commands.map((command, index) => `(${command}) >/dev/null 2>&1 && echo ${index}`).join('\n')
   const { result } = await box.try(`${script}\ntrue`)
@@ -89,8 +91,8 @@ export const attacksFromInside: readonly Attack[] = [
     try: async ({ root }) => {
       const status = await root.run('cat /proc/self/status')
       const isFiltered = /^Seccomp:\t2$/m.test(status) && /^NoNewPrivs:\t1$/m.test(status)
-      // `root.run` throws if a program fails. The program that makes 32-bit calls fails on a kernel without 32-bit support,
-      // so `root.try` runs it.
+      // `root.run` throws if a program fails. The program with the 32-bit calls fails on a kernel without 32-bit support, so run it
+      // by `root.try`.
       const said = [await root.run(callsThatOpenTheKernel), (await root.try(callsOf32Bits)).result]
       const calls = said.flatMap((text) => text.split('\n')).filter(Boolean)
       return unless([...(isFiltered ? [] : ['there is no filter']), ...calls], 'the filter refuses them')

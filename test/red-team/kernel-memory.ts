@@ -40,8 +40,8 @@ export const attackOnKernelMemory: Attack = {
     const got: string[] = []
     for (const attack of attacks.filter(({ name }) => tried.includes(name))) {
       const measure = () => measureAttack(attack.name, seconds, { cgroup, run })
-      // Other programs of the host influence the measurement. So an attack counts as successful only if a second measurement shows
-      // this too.
+      // Other programs of the host influence the measurement. So an attack counts as successful only if two measurements show
+      // success.
       if (holds(attack, await measure())) continue
       const again = await measure()
       if (!holds(attack, again)) got.push(`${attack.object}: ${Math.round(again.unchargedMiB)} MiB`)

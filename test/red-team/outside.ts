@@ -12,7 +12,7 @@ import { type Attack, notHeld, unless } from './attack.ts'
 
 type HttpAnswer = { status: number; text: string }
 
-/** Sends a request to the gate or to control on this machine. Any host name in `url` is sent as the `Host` header. */
+/** Sends a request to the gate or to control on this machine. The host name in `url` is only sent as the header `Host`. */
 const ask = (url: string, headers: Record<string, string> = {}, method = 'GET', body?: string): Promise<HttpAnswer> =>
   new Promise((resolve, reject) => {
     const { port, pathname, search, host } = new URL(url)
@@ -44,7 +44,7 @@ type Confinement = { name: string; pid: number; uid: number }
 
 const placesOf = (data: string) => [`${data}/secrets`, `${data}/log`, `${data}/runner`, '/root', '/home', '/var/log']
 
-/** Returns the privileges and the accessible paths that a program of the server has although it must not have them. */
+/** Returns the privileges that a program of the server must not have but has, and the paths that it must not see but sees. */
 export const tooMuchOf = ({ name, pid, uid }: Confinement, data: string): string[] => {
   const status = readFileSync(`/proc/${pid}/status`, 'utf8')
   const wants: [RegExp, string][] = [
@@ -68,7 +68,7 @@ export const tooMuchOf = ({ name, pid, uid }: Confinement, data: string): string
   ]
 }
 
-/** Signs in to the SSH gateway. Returns the client, or undefined if it was refused. */
+/** Signs in to the SSH gateway. Returns the client, or undefined if the gateway refused the sign-in. */
 const signIn = (port: number, username: string) =>
   new Promise<ssh2.Client | undefined>((resolve) => {
     const client = new ssh2.Client()
@@ -216,7 +216,7 @@ export const attacksFromOutside: readonly Attack[] = [
         const refused = ['/runners/secrets', '/sandbox/for-runner', `/sandbox/${root.id}/secrets`]
         const answers = await Promise.all([...paths, ...refused].map((path) => platform.api('GET', path)))
         const told = answers.filter((answer) => JSON.stringify(answer.body).includes(value)).length
-        // The searched text is put together from parts, so that the search does not find its own command.
+        // The shell joins the searched text from two parts, so that the search does not find its own command.
         const search = `n=team-value; env; cat /proc/[0-9]*/environ | tr '\\0' '\\n'; grep -rs "red-$n" /etc /run /tmp /root /home`
         const { result } = await root.try(search)
         if (!result.includes('RED_TEAM=alcove_secret_')) throw new Error('the placeholder is not inside')

@@ -9,7 +9,7 @@ import { Frames, frameOf } from '#src/kit/length-frames.ts'
 import { dataDirectoryAt } from '#src/up/data-directory.ts'
 import { type Attack, unless } from './attack.ts'
 
-/** Connects to a unix socket with the rights of this user only. */
+/** Connects to a unix socket with only the rights of the user `uid`. */
 const openAs = (uid: number, path: string): Socket => {
   const groups = process.getgroups?.() ?? []
   process.setgroups?.([])
@@ -39,7 +39,7 @@ const opens = async (uid: number, path: string): Promise<boolean> => {
 const nobody = 65_534
 const hash = 'a'.repeat(32)
 
-/** Messages that the runner must refuse: they ask for more than a gate may have, or are malformed. */
+/** Messages that the runner must refuse: they ask for something that no gate may do, or are malformed. */
 const tooMuch: readonly string[] = [
   '{"ask":"start","sandboxId":"box"}',
   '{"ask":"exec","sandboxId":"box","argv":["id"]}',

@@ -1,4 +1,4 @@
-// An image registry on loopback that requires an account. It checks passwords itself, or names a token service that does.
+// An image registry on loopback that requires an account. It checks passwords itself, or names a token service that checks them.
 import { once } from 'node:events'
 import { createServer, type Server } from 'node:http'
 import type { TestRegistry } from '#src/runner/images/testing/registry.ts'
@@ -7,7 +7,7 @@ type Way = 'basic' | 'token'
 
 export class GuardedRegistry {
   readonly registry: TestRegistry
-  /** The password of each username. A test may change them. */
+  /** The password of each username. A test may change the accounts. */
   readonly accounts: Map<string, string>
   /** Each value of the header `Authorization` that the registry or the token service has received. */
   readonly received: string[] = []

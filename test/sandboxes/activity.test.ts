@@ -1,5 +1,5 @@
-// Use of a sandbox keeps it from being stopped as idle (docs/reference/activity.md). All kinds of use run at once, each in a
-// sandbox of its own, for longer than the auto-stop interval.
+// A sandbox that is used is not stopped as idle (docs/reference/activity.md). All kinds of use run at once, each in a sandbox of
+// its own, for longer than the auto-stop interval.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { type IncomingMessage, request } from 'node:http'
@@ -30,8 +30,8 @@ while True:
 `
 
 /**
- * Begins to use a sandbox, for example by an open call, and resolves then. The use should last until `signal` is aborted. If it
- * ends earlier, `over` is called with the reason.
+ * Begins to use a sandbox, for example by an open call, and resolves when the use has begun. The use should last until `signal` is
+ * aborted. If it ends earlier, `over` is called with the reason.
  */
 type Use = (box: Box, signal: AbortSignal, over: (why: string) => void) => Promise<unknown>
 
@@ -47,7 +47,7 @@ suite('what counts as activity', { timeout: 420_000 }, () => {
   const urlOf = ({ id, record }: Box, path: string) => `${record['toolboxProxyUrl']}/${id}${path}`
   const bearer = () => ({ authorization: `Bearer ${alcove.key}` })
 
-  /** Returns a `Use` that keeps one call to `path` open. The sandbox must not answer it before the test ends. */
+  /** Returns a `Use` that keeps one call to `path` open. The sandbox must not answer this call before the test ends. */
   const held =
     (path: string, body: object): Use =>
     async (box, signal, over) => {
@@ -216,7 +216,8 @@ suite('what counts as activity', { timeout: 420_000 }, () => {
           return { title, box }
         }),
       )
-      // The idle sandbox is the newest. If the others still run when it is stopped, it is because they were used.
+      // The idle sandbox is the newest. So if the used sandboxes still run when the idle one is stopped, the use has kept them
+      // running.
       const idle = await create()
       await useWithoutCounting(idle, signal)
       await until(

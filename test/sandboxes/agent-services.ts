@@ -1,6 +1,6 @@
-// Simulates the model APIs of Anthropic and OpenAI over HTTPS and an npm registry over HTTP, for coding agents. Runs in the network
-// namespace of a simulated Internet. Reads an object `Services` from its input. For each call to a model, prints the headers with
-// the caller's key as a line of JSON.
+// A program that simulates the model APIs of Anthropic and OpenAI over HTTPS and an npm registry over HTTP, for coding agents. It
+// runs in the network namespace of a simulated Internet. It reads an object `Services` from standard input. For each call to a
+// model, it prints the headers with the caller's key as a line of JSON.
 import { spawn } from 'node:child_process'
 import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { createServer as createHttpServer, type IncomingMessage, type ServerResponse } from 'node:http'
@@ -42,7 +42,7 @@ const openAiEvents: Event[] = [
 
 const answerModel = async (request: IncomingMessage, answer: ServerResponse) => {
   await text(request)
-  // Codex first tries to open a WebSocket. After status 426 it uses HTTPS instead.
+  // The coding agent Codex first tries to open a WebSocket. After status 426, it uses HTTPS instead.
   if (request.headers.upgrade !== undefined) return answer.writeHead(426).end()
   const path = request.url?.replace(/\?.*/, '')
   const events = path === '/v1/messages' ? anthropicEvents : path === '/v1/responses' ? openAiEvents : undefined

@@ -14,7 +14,7 @@ export type Started = {
   child: ChildProcessWithoutNullStreams
   /** Returns what the program has written so far to standard output and standard error. */
   said: () => Ran
-  /** Waits until standard output or standard error contains the text. */
+  /** Waits until the program's standard output or standard error contains the text. */
   until: (text: string) => Promise<void>
   ended: Promise<Ran>
 }
@@ -55,7 +55,7 @@ export const startProgram = (
   return { child, said, until, ended }
 }
 
-/** The environment of a user who has only set the variables for a server and a key. */
+/** The environment of a user who has set only the variables for the server's URL and the API key. */
 export const userEnvironment = (home: string, server?: { url: string; key: string }): NodeJS.ProcessEnv => ({
   PATH: process.env['PATH'],
   HOME: home,

@@ -22,7 +22,9 @@ after(async () => {
 const readers = 100
 const mostGrowthBytes = 50_000_000
 const measured = ['runner', 'gate'] as const
-/** Each command writes 1 MB per second for this number of seconds. The buffers on the way to the client cannot hold so much. */
+/**
+ * Each command writes 1 MB per second for this number of seconds. The buffers on the way to the client cannot hold all this output.
+ */
 const secondsBusy = 6
 const busy = `for i in $(seq ${secondsBusy}); do head -c 1000000 /dev/zero; sleep 1; done`
 
@@ -35,7 +37,10 @@ suite('readers that are slower than the output', () => {
     return String(body['cmdId'])
   }
 
-  /** Follows a command's log by a WebSocket, and returns the TCP socket unread. A WebSocket library would read everything. */
+  /**
+   * Follows a command's log by a WebSocket, and returns the TCP socket without reading from it. A WebSocket library would read
+   * everything.
+   */
   const follow = async (session: string, commandId: string): Promise<Socket> => {
     const { hostname, port, pathname } = new URL(String(box.record['toolboxProxyUrl']))
     const socket = connect(Number(port), hostname)
@@ -119,14 +124,15 @@ suite('the logs of the programs', () => {
   })
 
   test('no mistake of a client causes a warning, or more than five lines, in the logs of the programs', async () => {
-    // The server's first OpenID call logs a warning about this version of Node. No client causes it, so make this call first.
+    // The server's first OpenID call logs a warning about this version of Node. No client causes this warning, so make the OpenID
+    // call before the mistakes.
     await fetch(`${alcove.url}/oidc/.well-known/openid-configuration`)
     const wrong: string[] = []
     let from = sizes()
     const faults = faultsOf(alcove, box)
     /**
-     * Checks the lines logged since the last check, during the mistake `what`. A line that comes too late counts for the next
-     * mistake.
+     * Checks the lines that were logged since the last check, which the mistake `what` has caused. A line that comes too late
+     * counts for the next mistake.
      */
     const look = (what: string, most = 5) => {
       for (const [index, program] of programs.entries()) {

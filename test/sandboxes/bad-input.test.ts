@@ -36,7 +36,7 @@ suite('bad input', () => {
     assert.equal(await box.run('echo up'), 'up')
   })
 
-  test('POST /sandbox answers 400 for fields of the wrong type, and the error names these fields', async () => {
+  test('POST /sandbox answers 400 if fields have the wrong type, and the error names these fields', async () => {
     const { status, body } = await alcove.api('POST', '/sandbox', { name: 5, labels: 'x', public: 'maybe' })
     assert.equal(status, 400)
     assert.equal(typeof body['message'], 'string')
@@ -115,7 +115,7 @@ suite('bad input', () => {
     assert.equal(await box.run(`v=${words}; echo \${#v}`), String(words.length))
   })
 
-  test('a command’s output of 1 GiB is cut; the answer says that, and the runner needs little memory for it', async () => {
+  test('a command’s output of 1 GiB is cut; the answer says so, and the runner needs little memory meanwhile', async () => {
     const before = await alcove.memoryOf('runner')
     const { result } = await box.try('head -c 1073741824 /dev/zero | tr "\\0" y', { timeout: 300 })
     assert.ok(result.length < 64 * 1024 * 1024, String(result.length))

@@ -1,5 +1,5 @@
-// Mistakes of clients with the toolbox's WebSockets, through the gate to a real sandbox. Each gets the documented answer, and other
-// clients notice nothing.
+// Mistakes of clients with the toolbox's WebSockets, through the gate to a real sandbox. Each mistake gets the documented answer,
+// and other clients notice nothing.
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
 import type { Daytona, Sandbox } from '@daytona/sdk'
@@ -17,7 +17,7 @@ suite('mistakes of clients with sockets', () => {
   let daytona: Daytona
   let sandbox: Sandbox
   let box: Box
-  /** Path below the sandbox's toolbox at which a WebSocket gets the log of a running command. The command waits for input. */
+  /** Path below the sandbox's toolbox at which a WebSocket gets the log of a command that runs and waits for input. */
   let logs: string
   before(async () => {
     alcove = await platform()
@@ -64,7 +64,7 @@ suite('mistakes of clients with sockets', () => {
       socket.on('close', (code) => resolve({ code, heard }))
     })
 
-  test('a WebSocket to an unknown session gets 404; one to an unknown terminal opens, and gets an error', async () => {
+  test('a WebSocket to an unknown session gets 404, but one to an unknown terminal opens and gets an error', async () => {
     for (const path of [
       '/process/session/nobody/command/x/logs?follow=true',
       '/process/session/s/command/x/logs?follow=true',
@@ -139,7 +139,7 @@ suite('mistakes of clients with sockets', () => {
       assert.equal((await box.toolbox('POST', '/process/session', { sessionId })).status, 400, sessionId)
   })
 
-  test('if a character of several bytes is split over two frames, it arrives whole, as input and as output', async () => {
+  test('a character of several bytes that is split over two frames arrives whole, as input and as output', async () => {
     const screen = new Screen()
     const pty = await sandbox.process.createPty({ id: 'cut', onData: screen.take })
     for (const byte of Buffer.from('echo "<grüß €>" | tr e E\n')) await pty.sendInput(Uint8Array.of(byte))

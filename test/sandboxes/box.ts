@@ -16,7 +16,7 @@ export type Box = {
   [Symbol.asyncDispose]: () => Promise<void>
 }
 
-/** Creates a sandbox and returns when it is started, because `POST /sandbox` waits for that. */
+/** Creates a sandbox. It is started when this function returns, because `POST /sandbox` waits for the start. */
 export const createBox = async (platform: Platform, body: Record<string, unknown> = {}): Promise<Box> => {
   const created = await platform.api('POST', '/sandbox', body)
   assert.equal(created.status, 200, JSON.stringify(created.body))
@@ -61,7 +61,7 @@ export const boxOf = (platform: Platform, record: Record<string, unknown>): Box 
   }
 }
 
-/** Waits until `done` returns true. Fails after `seconds` with a message about `what`. */
+/** Waits until `done` returns true. After `seconds`, throws an error that names `what`. */
 export const until = async (what: string, done: () => Promise<boolean> | boolean, seconds = 30): Promise<void> => {
   const end = Date.now() + seconds * 1000
   while (!(await done())) {

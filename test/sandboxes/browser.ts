@@ -1,4 +1,5 @@
-// Debian's Chromium for tests of previews. It opens them through a reverse proxy with TLS, below a domain that only the tests have.
+// Debian's Chromium for tests of previews. It opens previews through a reverse proxy with TLS, below a domain that only the tests
+// use.
 import { execFileSync } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
@@ -10,9 +11,9 @@ import { join } from 'node:path'
 import type { Duplex } from 'node:stream'
 import { type Browser, chromium } from 'playwright-core'
 
-/** The domain of the previews. An option of the browser gives the domain's address, so the browser asks no DNS server. */
+/** The domain of the previews. A command-line option tells the browser the domain's address, so it asks no DNS server. */
 export const domain = 'preview.example.test'
-/** Host name of a web site that does not belong to Alcove. Its pages show previews in frames. */
+/** Host name of a web site that does not belong to Alcove. The pages of this site show previews in frames. */
 export const foreign = 'foreign.example.net'
 
 const makeCertificate = () => {

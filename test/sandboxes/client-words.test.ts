@@ -1,6 +1,6 @@
-// Some packages that use the SDK search error messages for words. The errors of a real server must have the words of
-// `@computesdk/daytona` 1.7.32, `@mastra/daytona` 0.4.1 and `@langchain/daytona` 0.1.2. guide-frameworks.test.ts runs the packages
-// themselves.
+// Some packages that use the SDK search error messages for words. The errors of a real server must have the words for which
+// `@computesdk/daytona` 1.7.32, `@mastra/daytona` 0.4.1 and `@langchain/daytona` 0.1.2 search. guide-frameworks.test.ts runs these
+// packages.
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
 import { Daytona, type Sandbox } from '@daytona/sdk'
@@ -93,7 +93,7 @@ suite('programs that search for words in errors', () => {
     await reads(() => fs.createFolder('/root/x/y', '755'), langChain.files, 'permission_denied')
   })
 
-  test('if a call in a running sandbox fails, the framework Mastra does not conclude that the sandbox ended', async () => {
+  test('if a call to a running sandbox fails, the framework Mastra does not conclude that the sandbox ended', async () => {
     const { fs, process } = sandbox
     await reads(() => fs.downloadFile('/tmp/sandbox/none'), mastra, undefined)
     await reads(() => fs.uploadFile(Buffer.from('x'), '/root/sandbox'), mastra, undefined)
@@ -102,7 +102,7 @@ suite('programs that search for words in errors', () => {
     await reads(() => daytona.create({ name: 'words' }), mastra, undefined)
   })
 
-  test('any call in a stopped sandbox fails with an error that makes the framework Mastra restart it', async () => {
+  test('any call to a stopped sandbox fails with an error that makes the framework Mastra start the sandbox', async () => {
     await sandbox.stop()
     const { fs, process, git, codeInterpreter } = sandbox
     const terminal = async () => {

@@ -1,4 +1,5 @@
-// Tests the bundled program of the npm package `client` with a real server. Only some tests give it a terminal, by script(1).
+// Tests the command `alcove` of the npm package `client`, as a bundled program, with a real server. Some tests give the command a
+// terminal by script(1).
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { once } from 'node:events'
@@ -33,7 +34,7 @@ let env: NodeJS.ProcessEnv
 const start = (args: readonly string[], input?: string | Buffer, more: NodeJS.ProcessEnv = {}) =>
   startProgram(process.execPath, [program, ...args], { env: { ...env, ...more }, cwd: desk, ...(input && { input }) })
 
-/** Runs `alcove` with these arguments and waits for its end. `input`: what it reads from standard input. */
+/** Runs `alcove` with these arguments and waits for its end. `input`: what the command reads from standard input. */
 const alcove = async (args: readonly string[], input: string | Buffer = '', more: NodeJS.ProcessEnv = {}) => {
   const { child, ended } = start(args, undefined, more)
   child.stdin.end(input)
@@ -85,7 +86,7 @@ suite('alcove run', () => {
     assert.equal(await isThere('run-deaf'), false)
   })
 
-  test('if the user interrupts `alcove run` while its sandbox is being made, no sandbox is left', async () => {
+  test('if the user interrupts `alcove run` while it makes its sandbox, no sandbox is left', async () => {
     const { child, ended } = start(['run', '--name', 'run-early', '--', 'sleep', '300'])
     while (child.exitCode === null && !(await isThere('run-early')));
     child.kill('SIGINT')
@@ -93,7 +94,7 @@ suite('alcove run', () => {
     assert.equal(await isThere('run-early'), false)
   })
 
-  test('`alcove run` ends its command and deletes the sandbox if nobody reads its output any more', async () => {
+  test('`alcove run` ends its command and deletes the sandbox if nobody reads the output any more', async () => {
     const { child, until, ended } = start(['run', '--name', 'run-pipe', '--', 'yes'])
     await until('y\n')
     child.stdout.destroy()
@@ -272,7 +273,7 @@ suite('alcove cp', () => {
   })
 })
 
-/** A Python server for the sandbox. It answers HTTP calls, and sends the first message of a WebSocket back. */
+/** A Python server for the sandbox. It answers HTTP calls, and sends the first message of each WebSocket back to the client. */
 const echoServer = `
 import base64, hashlib, http.server
 class Handler(http.server.BaseHTTPRequestHandler):
@@ -291,7 +292,7 @@ server.serve_forever()
 `
 
 suite('alcove port', () => {
-  test('`alcove port` forwards HTTP and WebSockets, and ends with Ctrl-C', async () => {
+  test('`alcove port` forwards HTTP and WebSockets, and ends after Ctrl-C', async () => {
     const serving = start(['exec', 'desk-box', '--', 'python3', '-c', echoServer], '')
     await serving.until('listening')
     const forwarding = start(['port', 'desk-box', '3000:0', '3999:0', '--json'])
@@ -319,7 +320,7 @@ suite('alcove port', () => {
 })
 
 /**
- * Starts a proxy between `alcove` and the real server. The test can close all connections to toolboxes that go through this proxy.
+ * Starts a proxy between `alcove` and the real server. A test can close all connections to toolboxes that go through this proxy.
  */
 const startCutter = async () => {
   const gate = new Set<Socket>()
@@ -353,7 +354,7 @@ const startCutter = async () => {
 }
 
 suite('alcove shell', () => {
-  /** Starts `alcove shell` in a terminal of 33 lines and 111 columns, and prints the terminal's name. */
+  /** Starts `alcove shell` in a terminal of 33 lines and 111 columns, whose name is printed before the start. */
   const startShell = (words: string, more: NodeJS.ProcessEnv = {}) => {
     const inside = `tty; stty rows 33 cols 111; '${process.execPath}' '${program}' shell ${words}; code=$?; stty -a; exit $code`
     const command = ['-qec', inside, '/dev/null']
@@ -449,7 +450,7 @@ suite('the package of the command line', () => {
     }).ended
   }
   const isRecent = (path: string) => existsSync(path) && /^v[2-9]\d/.test(execFileSync(path, ['--version']).toString())
-  /** A Node of this machine with at least version 20, or else the Node of this checkout. */
+  /** Path of a Node of this machine with at least version 20, or else of the Node of this checkout. */
   const otherNode = ['/usr/bin/node', '/usr/local/bin/node'].find(isRecent) ?? process.execPath
 
   test('the npm package of the command line needs no other packages, and runs with the machine’s Node', async () => {

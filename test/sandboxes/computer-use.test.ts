@@ -1,5 +1,5 @@
-// Tests computer use with the public SDK, in the built-in snapshot `desktop`. Its image is built once for this file, from Debian's
-// mirror.
+// Tests computer use with the public SDK, in the built-in snapshot `desktop`. The image of this snapshot is built once for this
+// file, from Debian's mirror.
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { lookup } from 'node:dns/promises'
@@ -44,7 +44,7 @@ suite('computerUse of the SDK', () => {
   let sandbox: Sandbox
   const desk = mkdtempSync(join(tmpdir(), 'alcove-desktop-'))
   before(async () => {
-    // Allow sandboxes to connect to Debian's mirror. It may be in a private network, which is forbidden by default.
+    // Allow sandboxes to connect to Debian's mirror. The mirror may be in a private network, which is forbidden by default.
     const mirror = await lookup('deb.debian.org', { all: true, family: 4 })
     const env = { ALCOVE_OPEN_NETWORKS: mirror.map(({ address }) => address).join(',') }
     alcove = await platform({ own: true, env })
@@ -105,7 +105,7 @@ suite('computerUse of the SDK', () => {
     await assert.rejects(mouse.click(-1, 0), { statusCode: 400 })
   })
 
-  test('keyboard calls and hotkeys go to the window of the desktop that the mouse clicked last', async () => {
+  test('keyboard calls and hotkeys go to the desktop’s window on which the mouse clicked last', async () => {
     const { mouse, keyboard } = sandbox.computerUse
     const { x = 0, y = 0, width = 0 } = await open('xterm -T typing -e cat -u', 'typing')
     assert.ok(x > 0 && y > 0 && width > 100)
@@ -217,8 +217,8 @@ Gtk.main()
   test('a browser shows a sandbox’s desktop (noVNC) at a signed preview URL, and not at an unsigned URL', async () => {
     const { url, token } = await sandbox.getSignedPreviewUrl(6080, 600)
     const at = new URL(url)
-    // Not every Node connects to this machine for names below `localhost`, as browsers do. So the name is only in the header
-    // `Host`.
+    // Browsers connect to this machine for names below `localhost`, but some versions of Node do not. So send the name only in the
+    // header `Host`.
     const answer = await once(get(`http://127.0.0.1:${at.port}/vnc.html`, { headers: { host: at.host } }), 'response')
     const page = answer[0] as IncomingMessage
     assert.deepEqual([page.statusCode, (await page.toArray()).join('').includes('noVNC')], [200, true])
@@ -236,7 +236,7 @@ Gtk.main()
     assert.deepEqual(listening.split('\n').sort(), ['0100007F:170C', '0100007F:17C0'])
   })
 
-  test('a desktop program that dies is started again; a call can restart it, and another reads its logs', async () => {
+  test('a desktop program that dies is started again; calls can also restart it and read its logs', async () => {
     const { computerUse } = sandbox
     const pidOf = async () => (await computerUse.start()).status?.['x11vnc']?.pid
     const before = await pidOf()
@@ -259,7 +259,8 @@ Gtk.main()
     const find = async () => (await computerUse.accessibility.findNodes({ scope: 'all', name: 'Send' })).matches ?? []
     await until('accessibility works on the new display', async () => {
       if ((await find()).length > 0) return true
-      // `findNodes` finds the form (form.py) only if the accessibility bus was there first. So restart the form until it is found.
+      // `findNodes` finds the form (form.py) only if the form started after the accessibility bus. So restart the form until it is
+      // found.
       await run('pkill -f form.py; python3 /tmp/form.py >/dev/null 2>&1 &')
       await new Promise((resolve) => setTimeout(resolve, 1500))
       return false

@@ -34,8 +34,8 @@ suite('the pages of the dashboard', () => {
     mkdirSync(pictures, { recursive: true })
     alcove = await platform()
     browser = await openChromium()
-    // Switches the content security policy off, so that the test can load axe, a program that checks accessibility. Other tests
-    // check the policy.
+    // Switch the browser's content security policy off, so that the test can load axe, a program that checks accessibility. Other
+    // tests check the policy.
     visitor = await Visitor.open(alcove, browser, { bypassCSP: true, reducedMotion: 'reduce' })
     await visitor.signIn(await makeAccount(alcove, 'reader'))
     const { body } = await visitor.api('POST', '/sandbox', { name: 'pictured', labels: { team: 'blue' } })
@@ -59,8 +59,8 @@ suite('the pages of the dashboard', () => {
   }
 
   /**
-   * Returns the page's lasting accessibility violations. Checks again, because the terminal and Swagger UI take a new theme's
-   * colours late.
+   * Returns the page's lasting accessibility violations. Checks several times, because the terminal and Swagger UI change to a new
+   * theme's colours late.
    */
   const listLastingBarriers = async (): Promise<string[]> => {
     for (let look = 1; ; look += 1) {

@@ -23,7 +23,7 @@ suite('accounts, sessions and members in the dashboard', () => {
     await browser.close()
   })
 
-  test('a one-time link signs in once, without a password; the browser’s address and history do not keep it', async () => {
+  test('a one-time link signs in once, without a password; the browser’s address and history lose the link', async () => {
     const { body } = await alcove.api('POST', '/admin/users/link', { email: ann.email })
     const { page } = visitor
     await page.goto(String(body['url']))
@@ -56,7 +56,7 @@ suite('accounts, sessions and members in the dashboard', () => {
     await page.unrouteAll()
     const popup = page.waitForEvent('popup')
     await page.getByRole('button', { name: 'Sign in again' }).click()
-    // The user is still signed in at the issuer. So the popup window shows no sign-in form, and closes by itself.
+    // The user is still signed in at the issuer. So the second window shows no sign-in form and closes by itself.
     const opened = await popup
     if (!opened.isClosed()) await opened.waitForEvent('close')
     await page.getByText('Your session has ended').waitFor({ state: 'detached' })

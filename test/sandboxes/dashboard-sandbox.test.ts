@@ -50,7 +50,7 @@ suite('the page of a sandbox', () => {
     assert.equal(await box.run('stat -c %s photo.bin'), '300000')
   })
 
-  test('the logs tab of a sandbox shows new lines, but does not scroll to new lines if the user scrolled up', async () => {
+  test('the logs tab of a sandbox shows new lines, but does not scroll to them after the user scrolled up', async () => {
     assert.ok((await box.toolbox('POST', '/process/session', { sessionId: 'worker' })).status < 300)
     const command =
       'for n in $(seq 300); do echo "line $n"; done; sleep 1; while [ ! -e stop ]; do sleep 0.2; done; echo finished'
@@ -83,7 +83,7 @@ suite('the page of a sandbox', () => {
     await screen.getByText('$').first().waitFor()
     await page.context().grantPermissions(['clipboard-read', 'clipboard-write'])
     await page.evaluate("navigator.clipboard.writeText('before')")
-    // The escape sequences try to set the clipboard, the title, and a link that runs a script.
+    // The script prints escape sequences that try to set the clipboard and the title, and make a link that runs a script.
     await box.run(
       `printf "printf '\\\\033]52;c;c3RvbGVu\\\\007\\\\033]2;<b>title</b>\\\\007\\\\033]8;;javascript:fetch(1)\\\\007click\\\\033]8;;\\\\007 done\\\\n'\\n" > evil.sh`,
     )

@@ -49,7 +49,7 @@ suite('the dashboard in Chromium', () => {
     await visitor.go('/sandboxes')
   })
 
-  test('the create dialog makes a sandbox with the chosen options, and shows this call as a curl command', async () => {
+  test('the create dialog makes a sandbox with the chosen options, and shows the API call as a curl command', async () => {
     const { page } = visitor
     await page.getByRole('button', { name: 'Create sandbox', exact: true }).click()
     const dialog = page.getByRole('dialog')
@@ -106,7 +106,7 @@ suite('the dashboard in Chromium', () => {
     await page.getByRole('heading', { name: 'Audit log' }).waitFor()
   })
 
-  test('all selected sandboxes are deleted together, after a question that says what is lost', async () => {
+  test('the dashboard deletes all selected sandboxes together, after a question that says what is lost', async () => {
     const { page } = visitor
     await visitor.go('/sandboxes')
     await page.getByLabel('Select all that are loaded').check()

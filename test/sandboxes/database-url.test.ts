@@ -50,8 +50,8 @@ suite('a server with an external PostgreSQL and without sudo', () => {
     await database?.stop()
   })
 
-  // Must be the first test, because it compares the host before and after its sandboxes. The server keeps network namespaces of
-  // earlier tests' sandboxes for new ones. They could hide what this test's sandboxes leave.
+  // This must be the first test, because it compares the host before and after its sandboxes. The server keeps the network
+  // namespaces of earlier sandboxes for new sandboxes. These namespaces could hide what this test's sandboxes leave.
   test('a sandbox in any of the 21 states can be deleted within ten seconds, and leaves nothing on the host', async () => {
     const data = dataDirectoryAt(alcove.data)
     const store = join(alcove.data, 'archive')
@@ -62,8 +62,8 @@ suite('a server with an external PostgreSQL and without sudo', () => {
     for (let at = 0; at < states.length; at += 3) await Promise.all(states.slice(at, at + 3).map(create))
     await Promise.all([...boxes].map(([state, box]) => reach(alcove, box, state)))
     assert.ok(filesBelow(store).length > 0 && listUnnamedTraces(data).length > before.length)
-    // For the states in the table `ways`, the test has called the API. The test writes the other states into the database, because
-    // most are short or follow a fault.
+    // API calls have already brought sandboxes into the states that are listed in `ways`. Write the other states into the database,
+    // because most of them are short or follow a fault.
     for (const [state, { id }] of boxes) {
       if (ways[state] === undefined)
         await db.sql`
@@ -84,7 +84,7 @@ suite('a server with an external PostgreSQL and without sudo', () => {
     }
     assert.deepEqual(await alcove.leftovers(), [])
     assert.deepEqual(filesBelow(store), [])
-    // Make btrfs write to the device. btrfs removes the limits of deleted disks only during a write.
+    // Make btrfs write to its device, because it removes the limits of deleted disks only during a write.
     execFileSync('btrfs', ['filesystem', 'sync', join(data.runner, 'pool')])
     const left = () => listUnnamedTraces(data).filter((line) => !before.includes(line))
     await until('no limit and no rule is left', () => left().length === 0, goneWithinSeconds).catch((error) => {
@@ -113,7 +113,8 @@ suite('a server with an external PostgreSQL and without sudo', () => {
       return status === 200
     })
 
-    // A runner must not start with a database without its sandboxes: after a day, it would remove those that control does not list.
+    // A runner must not start with a database that does not list its sandboxes, because it would remove the unlisted sandboxes
+    // after a day.
     const other = await startTestPostgres()
     try {
       await alcove.stop()

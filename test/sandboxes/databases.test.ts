@@ -1,5 +1,4 @@
-// Databases in a sandbox must keep all committed rows after each verb that stops the sandbox or copies its disk, and must then
-// start.
+// After each verb that stops a sandbox or copies its disk, databases in the sandbox must start again and have all committed rows.
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
 import { type Box, boxOf, createBox, until } from './box.ts'

@@ -1,4 +1,4 @@
-// Makes an OCI image with a complete Debian (or Ubuntu) system with mmdebstrap. Tests use it as the base image of
+// Uses mmdebstrap to make an OCI image with a complete Debian (or Ubuntu) system. Tests use this image as the base image of
 // Dockerfiles.
 import { execFile } from 'node:child_process'
 import { createHash } from 'node:crypto'
@@ -18,7 +18,10 @@ import { endWithUs } from '#src/runner/images/end-with-us.ts'
 import { defaultRecipe, mmdebstrapCommand } from '#src/runner/images/recipe.ts'
 import { makeImage } from '#src/runner/images/testing/oci-image.ts'
 
-/** The image's files for later test runs. They are made anew each month, to contain the distribution's current packages. */
+/**
+ * Directory with the image's files for later test runs. The files are made anew each month, to contain the distribution's current
+ * packages.
+ */
 const stored = '/var/cache/alcove-tests'
 
 const pathOf = (command: readonly string[]) => {
@@ -41,7 +44,7 @@ const store = (path: string, tar: Buffer) => {
   rmSync(unfinished, { recursive: true })
 }
 
-/** Returns the files of a minimal system with `packages`, of the distribution that this host has. */
+/** Returns a tar with the files of a minimal system with `packages`. The system is of the distribution that this host has. */
 const filesOf = async (packages: readonly string[]): Promise<Buffer> => {
   const command = mmdebstrapCommand({ ...defaultRecipe(), packages, steps: [] })
   const path = pathOf(command)

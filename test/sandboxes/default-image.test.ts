@@ -1,6 +1,5 @@
-// Runs the first commands of most guides in a sandbox of the default image, as the default user.
-// These sandboxes have no network. What a guide would download is made inside: packages for npm and pip, and a git server that SSH
-// reaches on loopback.
+// Runs the first commands of most guides in a sandbox of the default image, as the default user. These sandboxes have no network.
+// What a guide would download is made in the sandbox: packages for npm and pip, and a git server that SSH reaches on loopback.
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
@@ -190,7 +189,10 @@ suite('the default image, used by the default user', () => {
 
 const dropbear = '/usr/sbin/dropbear'
 
-/** Starts an SSH server as the sandbox's user. It is copied from this machine, because the image has only an SSH client. */
+/**
+ * Starts an SSH server as the sandbox's user. The server program is copied from this machine, because the image has only an SSH
+ * client.
+ */
 const serveSsh = async (alcove: Platform, box: Box) => {
   const libraries = [...execFileSync('ldd', [dropbear], { encoding: 'utf8' }).matchAll(/(\/\S+) \(0x/g)]
   const files = [dropbear, '/usr/bin/dropbearkey', ...libraries.map((match) => match[1] as string)]

@@ -1,6 +1,6 @@
-// A sandbox's disk is copied when the sandbox is archived, restored, forked or made a snapshot. These tests make the copy fail.
-// They fill the runner's pool, or make the archive store unreachable, full or damaged. Some tests move a sandbox to a second
-// runner.
+// A sandbox's disk is copied when the sandbox is archived, restored or forked, or when a snapshot of it is made. These tests make
+// the copy fail: they fill the runner's pool, or make the archive store unreachable, full or damaged. Some tests move a sandbox to
+// a second runner.
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import {
@@ -26,15 +26,19 @@ const storeIn = (place: string) => ({ ALCOVE_ARCHIVE_STORE: `file://${place}` })
 let place: string
 let store: string
 let alcove: Platform
-/** Resolves when the second runner is ready. The first tests do not wait for it, because they use only the first runner. */
+/**
+ * Resolves when the second runner is ready. The first tests do not wait for this promise, because they use only the first runner.
+ */
 let joining: Promise<JoinedRunner> | undefined
 before(async () => {
   place = mkdtempSync(join(tmpdir(), 'alcove-store-'))
   store = join(place, 'store')
-  // A test can fill the small pool. This overcommit lets control place more sandboxes on the runner than its disk space allows.
+  // The pool is small, so that a test can fill it. This overcommit lets control place more sandboxes on the runner than its disk
+  // space allows.
   const env = { ...storeIn(store), ALCOVE_OVERCOMMIT: '64,8,10000' }
   alcove = await platform({ own: true, image: 'small', env, prepare: prepareSmallPool })
-  // Marks the first runner's default image. In a sandbox that has moved, the file `made-on` shows whose image is below its disk.
+  // Marks the first runner's default image. In a sandbox that has moved, the file `made-on` shows which runner's image is below the
+  // disk.
   writeFileSync(join(alcove.data, 'runner/images/default/rootfs/etc/made-on'), 'local')
   joining = joinRunner(alcove, 'second', storeIn(store))
   joining.catch(() => {})
@@ -92,7 +96,8 @@ const hasItsFile = async (box: Box) => {
 }
 
 /**
- * Calls a verb that the API accepts but that fails on the runner. Returns the reason when the sandbox is back in the state `rests`.
+ * Calls a verb that the API accepts but that fails on the runner. When the sandbox is back in the state `rests`, returns the reason
+ * of the failure.
  */
 const askInVain = async (box: Box, verb: string, rests: string) => {
   assert.equal((await alcove.api('POST', `/sandbox/${box.id}/${verb}`)).status, 200)
@@ -138,7 +143,7 @@ suite('an archive store that fails', () => {
     await hasItsFile(box)
   })
 
-  test('if the archive store is full, an archive fails with that reason; with free space, it succeeds', async () => {
+  test('if the archive store is full, an archive fails with that reason; with free space, archives succeed', async () => {
     mkdirSync(store, { recursive: true })
     execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=2m', 'tmpfs', store])
     try {
@@ -281,8 +286,7 @@ suite('sandboxes that move between two runners', () => {
     await ask(box, 'archive', 'archived')
     await drain('local', false)
     await alcove.api('DELETE', `/sandbox/${box.id}`)
-    // The first runner removes the directory `sandboxes/ID` only a day after the sandbox has moved. So the test ignores this
-    // directory.
+    // The first runner removes the directory `sandboxes/ID` only a day after the sandbox has moved. So ignore this directory.
     const journal = `path ${alcove.data}/runner/sandboxes/${box.id}`
     await until('nothing is left of it', async () => {
       const left = [...(await alcove.leftovers()), ...second.leftovers()].filter((line) => line.includes(box.id))
@@ -291,7 +295,7 @@ suite('sandboxes that move between two runners', () => {
     assert.ok(isEmptyStore(), 'nothing is left in the store')
   })
 
-  test('another runner can start sandboxes from a snapshot, even if the runner that made it was killed', async () => {
+  test('a second runner can start sandboxes from a snapshot even if the runner with the snapshot was killed', async () => {
     const source = await createOn('local')
     await source.run('head -c 48M /dev/urandom > big; sha256sum big > sum; echo kept > file')
     const snapshot = `two-runners-${source.id}`
@@ -338,7 +342,7 @@ suite('sandboxes that move between two runners', () => {
     for (const { id } of [ran, stopped]) assert.equal((await alcove.api('DELETE', `/sandbox/${id}`)).status, 200)
   })
 
-  test('a sandbox of a runner that the operator gave up keeps running, and is usable when the runner is back', async () => {
+  test('a sandbox on a runner that the operator gave up keeps running, and is usable when the runner is back', async () => {
     const box = await createOn('second')
     const { result } = (
       await box.toolbox('POST', '/process/execute', {
@@ -363,7 +367,7 @@ suite('sandboxes that move between two runners', () => {
     assert.equal((await alcove.api('DELETE', `/sandbox/${box.id}`)).status, 200)
   })
 
-  test('after its runner is lost, a stopped sandbox with a save starts on another runner with its files', async () => {
+  test('a stopped sandbox with a save starts with its files on another runner after its own runner is lost', async () => {
     const saveStopped = (...options: string[]) =>
       execFileSync(resolve('alcove'), ['region', 'save-stopped', 'local', '--data', alcove.data, ...options], {
         encoding: 'utf8',

@@ -1,5 +1,5 @@
-// Builds the ten Dockerfiles of docs/reference/dockerfiles.md. Their base images, a Debian system from mmdebstrap and one with
-// busybox, come from a registry on loopback.
+// Builds the ten Dockerfiles of docs/reference/dockerfiles.md. The two base images, a Debian system from mmdebstrap and an image
+// with busybox, come from a registry on loopback.
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { after, before, suite, test } from 'node:test'
@@ -34,8 +34,8 @@ const files: TarEntry[] = [
 type Pattern = { name: string; lines: string[]; command: string; says: string }
 
 /**
- * Returns Dockerfiles, each with a command for the image and the output that it must print. `base`: the Debian system. `tool`: an
- * image with busybox.
+ * Returns Dockerfiles, each with a command for the image and the output that the command must print. `base`: the Debian system.
+ * `tool`: an image with busybox.
  */
 const patternsOn = ({ base, tool }: { base: string; tool: string }): Pattern[] => [
   {
@@ -228,7 +228,7 @@ suite('ten patterns of Dockerfiles', { skip: noBusybox }, () => {
     assert.equal(patterns.length, 10)
     const inTable = new Set(definitions.map(({ name }) => name))
     for (const { name } of patterns) assert.ok(inTable.has(name), name)
-    // Two images are built at a time, because a runner builds no more at a time for one organization.
+    // Build two images at a time, because a runner builds at most two images of one organization at the same time.
     const builds = new FairQueue({ atOnce: 2 })
     const results = await Promise.all(
       patterns.map(({ name, lines, command }, at) =>
@@ -247,7 +247,7 @@ suite('ten patterns of Dockerfiles', { skip: noBusybox }, () => {
     )
   })
 
-  test('if only a Dockerfile’s last line changes, a build uses the cache for all others; its log shows that', async () => {
+  test('if only a Dockerfile’s last line changes, the build’s log shows that all other lines were cached', async () => {
     const [{ lines }] = patterns as [Pattern]
     await made('again', [...lines, 'RUN echo last > /tmp/last'])
     const { url } = (await alcove.api('GET', '/snapshots/again/build-logs-url')).body

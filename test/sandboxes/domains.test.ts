@@ -1,5 +1,5 @@
-// Tests a sandbox's allowed domains with the public SDK. The server runs in a network namespace with a simulated Internet of its
-// own names and addresses.
+// Tests a sandbox's allowed domains with the public SDK. The server runs in a network namespace with a simulated Internet, which
+// has its own names and addresses.
 import assert from 'node:assert/strict'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -57,7 +57,7 @@ if (!isPrivateHost) {
       await rm(scratch, { recursive: true, force: true })
     })
 
-    /** Whether a program in the sandbox can resolve the name `to`, and gets the greeting `hello` of the server there. */
+    /** Whether a program in the sandbox can resolve the name `to`, and gets the greeting `hello` from the server with this name. */
     const reachesFrom = async (from: Sandbox, to: string, seconds = 5) => {
       const script = `exec 3<>/dev/tcp/${to}/80 && read -r line <&3 && [ "$line" = hello ]`
       const { exitCode } = await from.process.executeCommand(

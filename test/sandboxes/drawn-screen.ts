@@ -1,5 +1,5 @@
 // Computes from a program's output what a person would see on a terminal. Supports only the escape sequences of xterm (ECMA-48)
-// that the tested programs use. Any other sequence fails the test, because the screen would be wrong.
+// that the tested programs use. Any other sequence fails the test, because the computed screen would be wrong.
 import assert from 'node:assert/strict'
 
 /** Matches ESC and then a CSI sequence, a whole OSC or DCS text, the choice of a character set, or another single letter. */

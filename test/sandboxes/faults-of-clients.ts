@@ -1,4 +1,4 @@
-// Mistakes of clients, such as an incomplete call, or bytes of no protocol. Tests make each at a real server.
+// Mistakes of clients, such as an incomplete call, or bytes of no protocol. Tests make each mistake in calls to a real server.
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import type { Duplex } from 'node:stream'

@@ -13,7 +13,7 @@ import { connectTo } from './sdk-client.ts'
 
 const MiB = 1024 * 1024
 
-/** A program that watches the directory `seen`. It prints each inotify event, and the size of the file at that moment. */
+/** A program that watches the directory `seen`. It prints each inotify event, and the file's size at the time of the event. */
 const watchProgram = `
 import ctypes, os, struct
 kinds = {0x100: "create", 0x8: "close_write", 0x40: "moved_from", 0x80: "moved_to", 0x200: "delete"}
@@ -40,7 +40,7 @@ suite('files', () => {
     await alcove?.[Symbol.asyncDispose]()
   })
 
-  /** Calls the file endpoints directly, for bodies and answers that are not JSON. */
+  /** Calls the file endpoints without the SDK, for bodies and answers that are not JSON. */
   const call = (box: Box, method: string, path: string, body?: RequestInit['body'], init: RequestInit = {}) =>
     fetch(`${box.record['toolboxProxyUrl']}/${box.id}/files${path}`, {
       method,
@@ -49,7 +49,10 @@ suite('files', () => {
       ...init,
     } as RequestInit)
 
-  /** Counts unfinished uploads. Their files have no names yet, so it searches the open files of all processes except the agent. */
+  /**
+   * Counts unfinished uploads. Their files have no names yet, so the function counts open files without a name in all processes
+   * except the agent.
+   */
   const halfFiles = async (box: Box) =>
     (
       await box.try(
@@ -181,7 +184,7 @@ suite('files', () => {
     assert.equal(await processors.text(), `${await box.run(`cat ${online}`)}\n`)
   })
 
-  test('POST /files/move works for a directory of the image, which the overlay cannot rename', async () => {
+  test('POST /files/move works even for a directory of the image, which the overlay cannot rename', async () => {
     await using box = await createBox(alcove, { user: 'root' })
     const before = await box.run('ls /usr/share/doc | wc -l')
     const moved = await box.toolbox('POST', '/files/move?source=/usr/share/doc&destination=/moved')

@@ -7,7 +7,7 @@ import { markAsOurs } from '#src/up/data-directory.ts'
 /** Size of the pool: just enough for the default image and a few sandboxes. */
 const poolBytes = 1536 * 1024 ** 2
 
-/** Makes the small pool before the runner starts, because a runner uses a pool that it finds. */
+/** Makes the small pool before the runner starts, because a runner uses a pool that exists already. */
 export const prepareSmallPool = (directory: string): void => {
   const runner = join(directory, 'runner')
   mkdirSync(runner, { recursive: true })
@@ -38,7 +38,7 @@ const write = (path: string, bytes: number) => {
 /** Fills the pool completely, in several rounds: btrfs reserves more space for a file than the file uses afterwards. */
 export const fillPool = (directory: string): void => {
   const pool = join(directory, 'runner/pool')
-  // Waits until btrfs has freed the space of deleted disks. If it freed space later, the pool would not stay full.
+  // Wait until btrfs has freed the space of deleted disks. If btrfs freed space later, the pool would not stay full.
   execFileSync('btrfs', ['subvolume', 'sync', pool])
   const filler = join(pool, 'ballast')
   mkdirSync(filler, { recursive: true })

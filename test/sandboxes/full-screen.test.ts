@@ -17,7 +17,7 @@ const sizes = [
   { cols: 100, rows: 30 },
 ]
 
-/** Returns the files of this machine's Vim, with all libraries that it needs, so that it uses nothing of the image. */
+/** Returns the files of this machine's Vim, with all libraries that Vim needs, so that it uses no file of the image. */
 const vimOfThisMachine = () => {
   const vim = realpathSync(execFileSync('sh', ['-c', 'command -v vi'], { encoding: 'utf8' }).trim())
   assert.match(basename(vim), /^vim\./, 'vi of this machine is Vim')
@@ -60,14 +60,14 @@ suite('programs that draw on the whole screen', () => {
       })
     }
     const resize = async ({ cols, rows }: (typeof sizes)[number]) => {
-      // Begins with an empty screen of the new size, because the program must draw everything anew after the resize.
+      // Begin with an empty screen of the new size, because the program must draw everything anew after the resize.
       state.screen = new DrawnScreen(cols, rows)
       await pty.resize(cols, rows)
     }
     return { pty, shows, resize }
   }
 
-  /** Whether the shell shows its prompt. Before that, an ending full-screen program may discard typed text. */
+  /** Whether the shell shows its prompt. Before the prompt, a full-screen program that is ending may discard typed text. */
   const isPrompt = (lines: string[]) => lines.some((line) => line.endsWith(':~$'))
 
   const endsWith0 = async (pty: PtyHandle) => {
@@ -95,7 +95,7 @@ suite('programs that draw on the whole screen', () => {
     assert.equal((await pty.wait()).exitCode, 0)
   })
 
-  test('if vim starts directly after a resize of its terminal, its first screen has the new size', async () => {
+  test('if vim starts directly after a resize of the terminal, vim’s first screen has the new size', async () => {
     const { pty, shows, resize } = await open('vim-behind')
     for (const size of sizes) {
       await resize(size)

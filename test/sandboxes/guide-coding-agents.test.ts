@@ -1,5 +1,5 @@
-// Runs the programs of the guide on coding agents as they are printed there, with real coding agents. The server runs in a network
-// namespace with a simulated Internet, where model APIs answer "hello" and an npm registry exists.
+// Runs the programs of the guide on coding agents as they are printed in the guide, with real coding agents. The server runs in a
+// network namespace with a simulated Internet, which has model APIs that answer "hello" and an npm registry.
 import assert from 'node:assert/strict'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -51,7 +51,7 @@ if (!isPrivateHost) {
 
     const runPrinted = async (name: string, env: Record<string, string> = {}) => {
       const program = programs.get(name) ?? assert.fail(`the guide has no ${name}`)
-      // The simulated npm registry takes the place of the public one. It has no TLS, because the sandbox does not trust the
+      // The simulated npm registry takes the place of the public registry. It uses no TLS, because the sandbox does not trust the
       // certificates of the simulated Internet.
       writeFileSync(join(desk, name), program.replace('npm install -g', `npm install -g --registry http://${address}/`))
       const here = { DAYTONA_API_URL: `${server.url}/api`, DAYTONA_API_KEY: server.key }

@@ -1,5 +1,6 @@
-// Calls real development servers in a sandbox by the host name of a preview, which most refuse by default. Tests the two remedies
-// of docs/guides/development-servers.md: the sandbox's label `preview-host`, and settings of the development server.
+// Calls real development servers in a sandbox by the host name of a preview. By default, most development servers refuse this name.
+// Tests the two remedies of docs/guides/development-servers.md: the sandbox's label `preview-host`, and settings of the development
+// server.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
@@ -33,7 +34,8 @@ const servers = {
   webpack: {
     port: 8080,
     path: '/main.js',
-    // The configuration file in the guide sets the mode and the port. If the file does not exist, the command line sets them.
+    // The configuration file from the guide sets the mode and the port. If this file does not exist, the command line sets mode and
+    // port.
     command: '[ -e webpack.config.cjs ] || set -- --mode development --port 8080; node_modules/.bin/webpack serve "$@"',
     files: { 'src/index.js': 'document.body.append("seen")' },
     setting: 'webpack.config.cjs',
@@ -140,7 +142,7 @@ suite('the guide on development servers', () => {
 
   const hostOf = (name: Name) => `${servers[name].port}-${sandbox.id}.sandboxes.example.net`
   const gate = () => new URL(sandbox.toolboxProxyUrl)
-  /** Returns the headers that a reverse proxy with TLS sends to the gate. A page of the development server makes the call. */
+  /** Returns the headers that a reverse proxy with TLS sends to the gate when a page of the development server makes a call. */
   const headersFor = (name: Name) => ({
     host: hostOf(name),
     origin: `https://${hostOf(name)}`,
@@ -160,7 +162,7 @@ suite('the guide on development servers', () => {
     const [answer] = (await once(outgoing, 'response')) as [IncomingMessage]
     return { status: answer.statusCode, cookie: answer.headers['set-cookie']?.[0] ?? '', text: await text(answer) }
   }
-  /** Connects as a development server's hot reload script does. Returns the first message, or why none came. */
+  /** Connects as a development server's hot reload script does. Returns the first message, or why no message came. */
   const hotReload = async (name: Name, path: string, protocols: string[] = []) => {
     const socket = new WebSocket(`ws://${gate().host}${path}`, protocols, { headers: headersFor(name) })
     try {

@@ -1,5 +1,5 @@
 // Tests docs/guides/domain.md, on previews under a domain. Runs both reverse proxies of the guide, with the guide's configuration.
-// The server behind them has the guide's variables.
+// The Alcove server behind these proxies has the settings of the guide.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
@@ -111,8 +111,8 @@ suite('the guide on previews behind a domain', () => {
           const slow = await proxy.call({ ...preview, path: '/slow' })
           const pieces = slow.setEncoding('utf8')[Symbol.asyncIterator]()
           assert.equal((await pieces.next()).value, 'first')
-          // The server sends the last piece only after this call. So the first piece passed the proxy without waiting for the last
-          // piece.
+          // The server in the sandbox sends the last piece only after this call. So the proxy has passed on the first piece without
+          // waiting for the last piece.
           ;(await proxy.call({ ...preview, path: '/go' })).resume()
           assert.equal((await pieces.next()).value, 'last')
 

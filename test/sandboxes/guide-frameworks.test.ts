@@ -1,5 +1,5 @@
-// Runs the programs of the guide on agent frameworks as they are printed there, with the published packages. Only the model is
-// simulated (scripted-model.ts).
+// Runs the programs of the guide on agent frameworks as they are printed in the guide, with the published packages. Only the model
+// is simulated (scripted-model.ts).
 import assert from 'node:assert/strict'
 import { mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -13,7 +13,7 @@ import { startModel, type ToolCall } from './scripted-model.ts'
 const page = readPage('docs/guides/frameworks.md')
 const programs = programsOf(page)
 
-/** The tool call with which the model answers, for each program of the guide that has an AI agent. */
+/** The tool call with which the simulated model answers, for each program of the guide that has an AI agent. */
 const calls: Record<string, ToolCall> = {
   'mastra.mjs': { tool: 'mastra_workspace_execute_command', input: { command: 'echo "user $(id -un)"' } },
   'deep-agents.mjs': { tool: 'execute', input: { command: 'echo "user $(id -un)"' } },

@@ -1,5 +1,5 @@
-// Runs the program of the guide for people who come from Daytona. It copies a sandbox to another server. Here, one Alcove server
-// plays both parts.
+// Runs the program of the guide for people who come from Daytona. The program copies a sandbox from one server to another. In this
+// test, one Alcove server plays both parts.
 import assert from 'node:assert/strict'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'

@@ -1,5 +1,5 @@
 // Downloads the programs that tests of docs/guides need, such as npm packages and web servers, into a directory that git ignores.
-// They are not installed: npm packages take hundreds of megabytes, and Debian's web servers would start.
+// They are not installed on this machine: npm packages take hundreds of megabytes, and Debian's web servers would start.
 import { createHash } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { copyFile, mkdir, readdir, readFile, rename, rm } from 'node:fs/promises'
@@ -15,8 +15,8 @@ const installMs = 300_000
 const keyOf = (content: string | Buffer) => createHash('sha256').update(content).digest('hex').slice(0, 16)
 
 /**
- * Returns the directory `name/key` below `store`. If it does not exist, `make` fills it, and all other directories in `name`
- * are removed.
+ * Returns the directory `name/key` below `store`. If this directory does not exist, `make` fills it, and all other directories in
+ * `name` are removed.
  */
 const stored = async (name: string, key: string, make: (target: string) => Promise<void>): Promise<string> => {
   const directory = join(store, name)
@@ -34,12 +34,12 @@ const stored = async (name: string, key: string, make: (target: string) => Promi
   return target
 }
 
-/** Installs the packages of `examples/NAME` and returns their `node_modules`. */
+/** Installs the packages of `examples/NAME` and returns the path of their `node_modules`. */
 export const installGuidePackages = (name: string): Promise<string> => installPackagesOf(name, `examples/${name}`)
 
 /**
- * Installs the packages of the `package.json` in this directory, and returns their `node_modules`. They are stored under `name`,
- * and installed again only if the lock file changes.
+ * Installs the packages of the `package.json` in `directory`, and returns the path of their `node_modules`. The packages are stored
+ * under `name`, and installed again only if the lock file changes.
  */
 export const installPackagesOf = async (name: string, directory: string): Promise<string> => {
   const manifest = join(checkout, directory)
@@ -60,7 +60,10 @@ const download = async (directory: string, packages: readonly string[]) => {
   await runCommand(['sh', '-c', `${line} || { apt-get update -q && ${line}; }`], { timeoutMs: installMs })
 }
 
-/** Returns a directory with the files of Debian packages, as below `/`. The packages' scripts do not run. */
+/**
+ * Returns a directory with the files of Debian packages, in the places that they would have below `/`. The packages' scripts do not
+ * run.
+ */
 export const unpackDebianPackages = (name: string, packages: readonly [string, ...string[]]): Promise<string> =>
   stored(name, keyOf(packages.join(' ')), async (draft) => {
     await download(draft, packages)

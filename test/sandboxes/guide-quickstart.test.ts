@@ -1,4 +1,4 @@
-// Runs the programs of the quickstart guide as they are printed there, with the environment variables that the guide sets.
+// Runs the programs of the quickstart guide as they are printed in the guide, with the environment variables that the guide sets.
 import assert from 'node:assert/strict'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -21,7 +21,7 @@ suite('the quickstart', () => {
   })
 
   for (const [name, command] of Object.entries(commands))
-    test(`${name} of the quickstart prints the output that the quickstart shows for that program`, async () => {
+    test(`the program ${name} of the quickstart prints the output that the quickstart shows below the program`, async () => {
       const [setVariables] = blocksOf(page, 'sh')
       const program = programs.get(name)
       assert.ok(setVariables && program)

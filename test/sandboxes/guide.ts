@@ -10,8 +10,8 @@ import type { Platform } from './harness.ts'
 export const checkout = resolve(import.meta.dirname, '../..')
 
 /**
- * Makes the working directory of a user who follows a guide: it has only `node_modules` with the SDK, and no file of Alcove.
- * It is removed after the suite that calls this.
+ * Makes the working directory of a user who follows a guide: it has only `node_modules` with the SDK, and no file of Alcove. The
+ * directory is removed after the suite that calls this function.
  */
 export const makeDesk = (): string => {
   const desk = mkdtempSync(join(tmpdir(), 'alcove-desk-'))
@@ -27,11 +27,11 @@ export const readPage = (path: string): string => readFileSync(join(checkout, pa
 export const blocksOf = (page: string, language: string): string[] =>
   [...page.matchAll(new RegExp(`^\`\`\`${language}(?: .*)?\\n([\\s\\S]*?)^\`\`\``, 'gm'))].map(([, text]) => text ?? '')
 
-/** Returns the programs on a page, which are the blocks with a file name after their language. */
+/** Returns the programs on a page of a guide. They are the code blocks with a file name after the language's name. */
 export const programsOf = (page: string): Map<string, string> =>
   new Map([...page.matchAll(/^```\w+ (\S+)\n([\s\S]*?)^```/gm)].map(([, name, text]) => [name ?? '', text ?? '']))
 
-/** Replaces the addresses and the data directory that a guide prints by those of the test's server. Returns the changed text. */
+/** Replaces the addresses and the data directory in the text of a guide by those of the test's server. Returns the changed text. */
 export const addressedTo = ({ url, data }: Pick<Platform, 'url' | 'data'>, text: string): string => {
   const port = Number(new URL(url).port)
   return text

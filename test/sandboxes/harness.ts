@@ -28,7 +28,7 @@ export type Platform = {
   kill: (program: Program) => Promise<void>
   /** Sends SIGKILL to `up` and all its programs at the same time. */
   killAll: () => Promise<void>
-  /** Runs `up` again after it has ended, and waits until it is ready. */
+  /** Runs `up` again after it has ended, and waits until the server is ready. */
   start: () => Promise<void>
   stop: () => Promise<void>
   pidOf: (program: Program) => Promise<number>
@@ -37,8 +37,8 @@ export type Platform = {
   /** Finds a process in a sandbox of this server by a part of its command line. Returns its pid on the host. */
   hostPid: (commandLine: string) => Promise<number | undefined>
   /**
-   * Lists what the host still has of this server's sandboxes, such as processes, mounts or subvolumes. The pool's mount and the
-   * networks for later sandboxes are left out.
+   * Lists what the host still has of this server's sandboxes, such as processes, mounts or subvolumes. Leaves out the pool's mount
+   * and the networks for later sandboxes.
    */
   leftovers: () => Promise<string[]>
   [Symbol.asyncDispose]: () => Promise<void>
@@ -52,10 +52,10 @@ const launcher = resolve(import.meta.dirname, '../../alcove')
 const startSeconds = 900
 const maxOutput = 64 * 1024
 
-/** A running `./alcove up`. `output` returns what it has printed, for the error message of a failing test. */
+/** A running `./alcove up`. `output` returns what `up` has printed, for the error message of a failing test. */
 type Up = { child: ChildProcess; output: () => string }
 
-/** Starts `./alcove up`. Returns when it has reported that it is ready. */
+/** Starts `./alcove up`. Returns when `up` has reported that the server is ready. */
 export const startUp = async (
   data: string,
   port: number,
@@ -123,7 +123,7 @@ export const caller =
     return { status: reply.status, body: text === '' ? {} : isJson ? JSON.parse(text) : text }
   }
 
-/** Returns those functions of a `Platform` that work for any running server, even if another process has started it. */
+/** Returns those functions of a `Platform` that work for any running server, even for a server that another process has started. */
 const viewOf = (directory: string) => {
   const { up, key, data } = readPlatform(directory)
   const url = `http://127.0.0.1:${up.port}`
@@ -155,7 +155,7 @@ const sharedPlatform = (directory: string): Platform => {
   }
 }
 
-/** Starts a server for one test. At the end, removes it and everything that it has on the host, or fails the test. */
+/** Starts a server for one test. At the end, removes the server and everything that it has on the host, or fails the test. */
 const ownPlatform = async (options: OwnOptions): Promise<Platform> => {
   const servers = process.env['ALCOVE_TEST_SERVERS']
   const directory = mkdtempSync(join(servers ?? tmpdir(), 'alcove-test-'))
@@ -207,17 +207,18 @@ type OwnOptions = {
    * default image.
    */
   image?: 'small'
-  /** Called before the server starts, to put files into its data directory. */
+  /** Called before the server starts, to put files into the server's data directory. */
   prepare?: (directory: string) => void
   /**
-   * Lets other runners on this machine join the server as hosts. Runners connect to its port plus 3, and gates to its port plus 4.
+   * Lets other runners on this machine join the server as hosts. Runners connect to the server's port plus 3, and gates to the
+   * server's port plus 4.
    */
   hasHosts?: true
 }
 
 /**
- * Returns a running server: the one of ALCOVE_TEST_SERVER, which several test files share, or a new one. With `own`, it is always
- * new.
+ * Returns a running server: the server of ALCOVE_TEST_SERVER, which several test files share, or a new server. With `own`, the
+ * server is always new.
  */
 export const platform = async (options: { own?: boolean } & OwnOptions = {}): Promise<Platform> => {
   const shared = process.env['ALCOVE_TEST_SERVER']

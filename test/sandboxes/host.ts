@@ -1,6 +1,6 @@
-// Finds everything on the host that belongs to one server's sandboxes. It asks the kernel and system commands, and not the runner,
-// because it checks what the runner does. Only cgroups and mounts are listed by Alcove's own code (src/up/traces.ts), which asks
-// the kernel too.
+// Finds everything on the host that belongs to one server's sandboxes. It asks the kernel and system commands instead of the
+// runner, because it checks what the runner does. Only cgroups and mounts are listed by Alcove's own code (src/up/traces.ts), which
+// also asks the kernel.
 import { execFileSync } from 'node:child_process'
 import { existsSync, readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import { join } from 'node:path'
@@ -29,7 +29,7 @@ export const findHostPid = (data: DataDirectory, commandLine: string): number | 
   return pid === undefined ? undefined : Number(pid)
 }
 
-/** Lists what is below `directory` and has the id of a sandbox in its name. It does not list the contents of such directories. */
+/** Lists what is below `directory` and has the id of a sandbox in its name. Leaves out the contents of a listed directory. */
 const namedAfterSandboxes = (directory: string, depth: number): string[] => {
   if (depth === 0 || !existsSync(directory)) return []
   return readdirSync(directory, { withFileTypes: true }).flatMap((entry) => {
@@ -90,8 +90,8 @@ export const listSandboxTraces = (data: DataDirectory): string[] => [
 const run = (command: string, ...args: string[]) => execFileSync(command, args, { encoding: 'utf8' })
 
 /**
- * Lists the pool's disk limits and subvolumes, and the firewall's chains and its elements for single sandboxes. Most have no
- * sandbox id in their names, so tests compare the lists at their start and their end.
+ * Lists the pool's disk limits and subvolumes, and the firewall's chains and its elements for single sandboxes. Most of these
+ * things have no sandbox id in their names, so tests compare the list at their start with the list at their end.
  */
 export const listUnnamedTraces = (data: DataDirectory): string[] => {
   const pool = join(data.runner, 'pool')

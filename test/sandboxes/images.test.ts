@@ -24,7 +24,7 @@ const account = { username: 'team', password: 'hidden-from-everybody' }
 let alcove: Platform
 let daytona: Daytona
 let registry: TestRegistry
-/** Image registries that serve images only to callers with an account. */
+/** The test's image registries that serve images only to callers with an account. */
 const guarded: GuardedRegistry[] = []
 before(async () => {
   registry = await TestRegistry.start()
@@ -46,7 +46,7 @@ after(async () => {
 
 suite('sandboxes from images', { skip: noBusybox }, () => {
   let reference: string
-  /** Contains files that the SDK uploads for images. */
+  /** Directory with files that the SDK uploads for images. */
   const files = mkdtempSync(join(tmpdir(), 'alcove-files-'))
   before(async () => {
     reference = registry.put('team/tool:1', makeBusyboxImage())
@@ -64,7 +64,7 @@ suite('sandboxes from images', { skip: noBusybox }, () => {
     await sandbox.delete()
   })
 
-  test('POST /sandbox with the name of an image makes a sandbox, also a second time', async () => {
+  test('POST /sandbox with the name of an image makes a sandbox, and so does a second call with that name', async () => {
     for (const _ of [1, 2]) {
       const sandbox = await daytona.create({ image: reference, resources: { cpu: 1, memory: 1, disk: 1 } })
       assert.equal(sandbox.state, 'started')
@@ -130,7 +130,7 @@ suite('sandboxes from images', { skip: noBusybox }, () => {
     await sandbox.delete()
   })
 
-  test('sandboxes start in their image’s working directory, even if the snapshot they came from was deleted', async () => {
+  test('sandboxes start in their image’s working directory, even after their snapshot was deleted', async () => {
     const image = Image.base(reference).env({ COLOR: 'red' }).workdir('/srv/app')
     const first = await daytona.create({ image })
     assert.equal((await first.process.executeCommand('pwd')).result, '/srv/app\n')
@@ -166,7 +166,7 @@ suite('sandboxes from images', { skip: noBusybox }, () => {
     const md5 = createHash('md5').update(big).digest('hex')
     assert.equal(said.result, `a note\nit works\ndeep/tool.sh\n${md5}  /srv/tree/big.bin\n755 0\n`)
     await sandbox.delete()
-    // Changes a file of the image. The next create must then build a new image instead of using the existing one.
+    // Change a file that the image contains. The next create must then build a new image instead of using the existing image.
     writeFileSync(join(files, 'note.txt'), 'another note\n')
     const other = await daytona.create({ image: image() })
     assert.equal((await other.process.executeCommand('cat /made')).result, 'another note\n')
@@ -198,7 +198,7 @@ suite('sandboxes from images', { skip: noBusybox }, () => {
     await sandbox.delete()
   })
 
-  test('a build fails if files for COPY were not uploaded; uploaded files survive a crash of the server', async () => {
+  test('a build fails if files for COPY were not uploaded; a crash of the server loses no uploaded files', async () => {
     const hash = 'c'.repeat(32)
     const wanted = async (name: string) => {
       const buildInfo = { dockerfileContent: `FROM ${reference}\nCOPY hello /hello\n`, contextHashes: [hash] }
@@ -234,7 +234,7 @@ suite('sandboxes from images', { skip: noBusybox }, () => {
   })
 })
 
-/** A program that prints ascending numbers. When it gets SIGTERM, it writes to stderr and exits. */
+/** A shell script that prints ascending numbers. When it gets SIGTERM, it writes to stderr and exits. */
 const counting = `trap 'echo asked >&2; exit 3' TERM; echo $$ > /pid; echo "$OWN $FROM_IMAGE $PWD"; n=0; while :; do n=$((n+1)); echo $n; sleep 0.05; done`
 
 suite('the entrypoint session', { skip: noBusybox }, () => {
@@ -270,7 +270,7 @@ suite('the entrypoint session', { skip: noBusybox }, () => {
     await until('what comes is followed', () => /\n20\n/.test(followed))
     const before = (await linesOf(sandbox)).length
     await Promise.all([alcove.kill('runner'), alcove.kill('control')])
-    // The gate must still send the log without control and runner, because it gets the log from the agent.
+    // The gate must still send the log without control and runner, because the gate gets the log from the agent.
     await until('it is followed on', () => followed.includes(`\n${before + 20}\n`))
     // Waits until control answers. Calls through the gate would not show whether control runs, because the gate may use cached
     // answers of control.
@@ -300,7 +300,7 @@ suite('the entrypoint session', { skip: noBusybox }, () => {
     await sandbox.delete()
   })
 
-  test('`alcove run --image` uses an image, and `alcove logs -f` follows an entrypoint until its end', async () => {
+  test('`alcove run --image` uses an image, and `alcove logs -f` follows an entrypoint’s log until the end', async () => {
     const home = mkdtempSync(join(tmpdir(), 'alcove-logs-'))
     const alcoveSays = async (...args: string[]) => {
       const options = { env: userEnvironment(home, alcove), cwd: home, input: '\n' }
@@ -327,7 +327,7 @@ suite('the entrypoint session', { skip: noBusybox }, () => {
     }
   })
 
-  test('the entrypoint is the image’s ENTRYPOINT with its CMD; the entrypoint of a snapshot replaces both', async () => {
+  test('the entrypoint is the image’s ENTRYPOINT with CMD; the entrypoint of a snapshot replaces both', async () => {
     const image = () => Image.base(reference).entrypoint(['echo', 'of the definition'])
     const sandbox = await daytona.create({ image: image().cmd(['and more']) })
     await until('its end', async () => (await commandOf(sandbox)).exitCode === 0)
@@ -339,7 +339,7 @@ suite('the entrypoint session', { skip: noBusybox }, () => {
     await Promise.all([sandbox.delete(), other.delete()])
   })
 
-  test('the entrypoint runs as the USER of its image, with the group that USER names, once at each start', async () => {
+  test('an entrypoint runs as the USER of its image, with the group that USER names, once at each start', async () => {
     const tells = 'echo started; stat -L -c "%u %g" /proc/self; sleep 1000'
     const config = { Entrypoint: ['sh', '-c', tells], User: '1234:70' }
     const image = registry.put('team/user:1', makeBusyboxImage(config))
@@ -422,8 +422,7 @@ suite('private images', { skip: noBusybox }, () => {
     await sandbox.delete()
     assert.doesNotMatch(logs.join(''), /hidden-from/)
 
-    // Changes the password at the image registry. Pulling must then fail, until the organization has stored the new password in
-    // Alcove.
+    // Change the password at the image registry. Pulls must then fail until the organization has stored the new password in Alcove.
     basic.accounts.set('team', 'hidden-from-everybody-2')
     await alcove.api('POST', '/snapshots/early/activate')
     assert.match(String((await settled('early'))['errorReason']), /does not show it to the account/)

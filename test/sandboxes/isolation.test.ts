@@ -1,5 +1,5 @@
-// Hostile code in a sandbox must see nothing of the host and of other sandboxes, and must not exceed its limits. Beside each
-// expected refusal, a similar attempt must succeed. Otherwise a mistake in the test could pass for a refusal.
+// Hostile code in a sandbox must see nothing of the host and of other sandboxes, and must not exceed the sandbox's limits. Beside
+// each expected refusal, a similar attempt must succeed. Otherwise a mistake in the test could pass for a refusal.
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { readFile } from 'node:fs/promises'
@@ -11,7 +11,8 @@ import { type Box, createBox } from './box.ts'
 import { type Platform, platform } from './harness.ts'
 
 /**
- * The reason to skip the test of socket buffers. With cgroup v2, they count as memory of the sandbox, which another test checks.
+ * The reason to skip the test of socket buffers, or false. With cgroup v2, socket buffers count as memory of the sandbox, which
+ * another test checks.
  */
 const countsBuffers = readLayout().version === 2 && 'cgroup v2 counts buffers as memory'
 
@@ -58,12 +59,12 @@ suite('isolation of a sandbox', () => {
   test('a command gets no open file descriptors except stdin, stdout and stderr', async () => {
     const listing = await root.run('ls -l /proc/self/fd | tail -n +2')
     const numbers = [...listing.matchAll(/ (\d+) -> /g)].map((match) => Number(match[1]))
-    // A fourth descriptor is allowed: the directory that `ls` has opened to list it.
+    // A fourth descriptor is allowed: `ls` has opened the directory that it lists.
     assert.deepEqual(numbers.filter((number) => number > 2).length <= 1, true, listing)
     assert.doesNotMatch(listing, /agent|alcove/)
   })
 
-  test('PID 1 of a sandbox is the agent, and root in the sandbox can neither trace, read nor signal it', async () => {
+  test('PID 1 of a sandbox is the agent, and root in the sandbox can neither trace, read nor signal PID 1', async () => {
     assert.match(await root.run('cat /proc/1/comm'), /alcove|agent/)
     for (const attempt of [
       'cat /proc/1/environ',
@@ -91,8 +92,8 @@ suite('isolation of a sandbox', () => {
     const mounts = await root.run('cat /proc/self/mountinfo')
     for (const path of [alcove.data, '/work/main', '/root/.npm']) {
       assert.notEqual((await root.try(`test -e ${path}`)).exitCode, 0, path)
-      // At index 4, mountinfo has the mount point, which must not be this path of the host. At index 3, mountinfo has the root of
-      // the mount, which may contain the path.
+      // Field 4 of a line of mountinfo is the mount point, which must not be this path of the host. Field 3 is the root of the
+      // mount, which may contain the path.
       assert.ok(!mounts.split('\n').some((line) => line.split(' ')[4] === path), path)
     }
     assert.notEqual((await root.try('ls /proc/1/root/')).exitCode, 0)
@@ -147,7 +148,7 @@ suite('isolation of a sandbox', () => {
         "awk '$2==\"00000000\"{print $3}' /proc/net/route | head -1 | sed 's/../0x& /g' | awk '{printf \"%d.%d.%d.%d\", $4, $3, $2, $1}'",
       )
       assert.match(gateway, /^\d+\.\d+\.\d+\.\d+$/)
-      // The server at `port` answers the host. So only isolation can make a call from the sandbox fail.
+      // The server at `port` answers calls from the host. So if a call from the sandbox fails, isolation is the reason.
       const reached = await fetch(`http://127.0.0.1:${port}`).then(
         () => true,
         (error) => `${error.cause}`.includes('HTTP'),
@@ -183,7 +184,7 @@ suite('isolation of a sandbox', () => {
     assert.equal(await box.run('echo alive'), 'alive')
   })
 
-  test('a sandbox of 1 GiB runs 2,500 threads and sees their limit; the timeline says when it is reached', async () => {
+  test('a sandbox of 1 GiB can run 2,500 threads and read its limit; the timeline says that it was reached', async () => {
     await using small = await createBox(alcove, { memory: 1 })
     const threads = `
 import threading, resource
@@ -243,8 +244,8 @@ for n in range(3000):
   one.sendto(b'x', socket.MSG_DONTROUTE, ('203.%d.%d.1' % divmod(n, 256), 9))
 print('sent')`
     assert.equal(await box.run(`python3 -c "${send}"`), 'sent')
-    // The network namespace may list only one neighbour entry, the permanent entry. `ip neigh` does not list entries that need no
-    // ARP. They are harmless, because the kernel removes them when there are too many.
+    // In the sandbox's network namespace, `ip neigh` may list only the permanent neighbour entry. It does not list entries that
+    // need no ARP. Those are harmless, because the kernel removes some when there are too many.
     await box.run('setsid sleep 4713 >/dev/null 2>&1 & sleep 0.1')
     const inItsNetwork = ['--net', '--target', String(await alcove.hostPid('sleep 4713')), 'ip', 'neigh', 'show']
     const held = execFileSync('nsenter', inItsNetwork, { encoding: 'utf8' }).trim().split('\n')

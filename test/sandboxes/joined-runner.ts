@@ -16,7 +16,7 @@ const launcher = resolve(import.meta.dirname, '../../alcove')
 const joinSeconds = 270
 
 export type JoinedRunner = AsyncDisposable & {
-  /** Lists what the host still has of this runner's sandboxes: one line each, as in `Platform.leftovers`. */
+  /** Lists what the host still has of this runner's sandboxes: one line per finding, as in `Platform.leftovers`. */
   leftovers: () => string[]
   /** Stops the runner as an operator would. Its sandboxes keep running. */
   stop: () => Promise<void>

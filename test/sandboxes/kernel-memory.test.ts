@@ -1,6 +1,6 @@
-// A sandbox can fill the host's memory with kernel objects that are neither limited nor counted. The runner must notice this and
-// end only that sandbox. The tests measure the whole host's memory, so no other test may run meanwhile. kernel-objects.test.ts
-// tests the kernel objects that are limited or counted.
+// A sandbox can fill the host's memory with kernel objects that are neither limited nor counted. The runner must notice such a
+// sandbox and end no other sandbox. The tests measure the whole host's memory, so no other test may run meanwhile.
+// kernel-objects.test.ts tests the kernel objects that are limited or counted.
 import assert from 'node:assert/strict'
 import { chmodSync } from 'node:fs'
 import { join } from 'node:path'
@@ -36,7 +36,7 @@ suite('sandboxes that fill the kernel’s memory', { skip: needsRoot }, () => {
         const attacker = await started()
         const neighbours = [await started(), await started()]
         const ended = new Promise<[string, Cause]>((resolve) => box.host.onExit((...end) => resolve(end)))
-        // The two other sandboxes are busy but do not attack. They start processes and write files, which needs kernel memory too.
+        // The two other sandboxes are busy but do not attack. They start processes and write files, which also takes kernel memory.
         const busy = 'n=0; while :; do cat /proc/self/maps > /tmp/b$((n % 50)); /bin/true; n=$((n+1)); done'
         for (const neighbour of neighbours) await box.run(neighbour, `(${busy}) > /dev/null 2>&1 &`)
         void box.run(attacker, `attacks ${name} 30`).catch(() => {})
@@ -67,7 +67,7 @@ suite('sandboxes that fill the kernel’s memory', { skip: needsRoot }, () => {
           await box.run(neighbour, `(${busy[index]}) > /dev/null 2>&1 &`)
         void box.run(attacker, `attacks ${name} 120`).catch(() => {})
         const found = Promise.withResolvers<string>()
-        // A slow attack would not reach the runner's limits in time, so the test's own `KernelMemoryWatch` has lower ones.
+        // A slow attack would not reach the runner's limits in time, so the test has its own `KernelMemoryWatch` with lower limits.
         const watch = new KernelMemoryWatch({
           layout: readLayout(),
           bounds: { grownBytes: 6 * 1024 ** 2, pauseMs: 200, runMs: 400 },

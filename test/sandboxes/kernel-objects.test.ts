@@ -1,6 +1,6 @@
-// Nearly every kernel object that a sandbox can create is limited in number, or counts as its memory. Each test creates one kind
-// for about a second, and measures the host's memory. kernel-memory.test.ts tests the few others, for which the runner has its
-// `KernelMemoryWatch`.
+// Nearly every kind of kernel object that a sandbox can create is limited in number, or counts as the sandbox's memory. Each test
+// creates objects of one kind for about a second, and measures the host's memory. kernel-memory.test.ts tests the few other kinds,
+// for which the runner has its `KernelMemoryWatch`.
 import assert from 'node:assert/strict'
 import { chmodSync } from 'node:fs'
 import { join } from 'node:path'
@@ -9,7 +9,10 @@ import { TestHost } from '#src/runner/testing/test-host.ts'
 import { attacks, buildAttacks, holds, type Measured, measureAttack } from '#test/kernel-memory/attacks.ts'
 import { needsRoot } from '#test/needs-root.ts'
 
-/** Each attack is measured at most this many times. Another program may have made kernel memory grow. */
+/**
+ * If an attack seems to succeed, it is measured again, up to this many times, because another program may have made kernel memory
+ * grow.
+ */
 const mostMeasurements = 3
 
 suite('limits on the kernel memory that a sandbox can fill', { skip: needsRoot }, () => {

@@ -1,5 +1,5 @@
 // A symbolic link in a sandbox must never lead a toolbox call to a file of the host. The tests try each kind of link with each call
-// that has a path. One test keeps replacing the link during the calls.
+// that has a path. A further test keeps replacing the link during the calls.
 import assert from 'node:assert/strict'
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -12,7 +12,9 @@ const secret = 'of the host'
 
 suite('links in the file system of a sandbox', () => {
   let alcove: Platform
-  /** A directory of the host to which everybody may write. A sandbox has no such path, or its own directory there. */
+  /**
+   * A directory of the host to which everybody may write. In a sandbox, its path does not exist, or is a directory of the sandbox.
+   */
   let host: string
   before(async () => {
     alcove = await platform()
@@ -95,7 +97,7 @@ suite('links in the file system of a sandbox', () => {
 
   /**
    * Shell commands that make each kind of symbolic link, with the name `way`, to the host's directory `target`. No toolbox call may
-   * reach the file `canary` there.
+   * reach the file `canary` in this directory.
    */
   const ways: Record<string, (target: string) => string> = {
     'an absolute one': (target) => `ln -s ${target} way`,
@@ -122,7 +124,7 @@ suite('links in the file system of a sandbox', () => {
         await box.try(makeWay(host))
         const statuses: Record<string, number> = {}
         for (const [name, perform] of callsOn(box, 'way', 'canary')) statuses[name] = await check(name, await perform())
-        // Now the link itself points to `canary`. Above, it pointed to the directory of `canary`.
+        // Now the link points to the file `canary` itself, and no longer to the directory of `canary`.
         await box.try(`rm -rf way; ln -s ${host}/canary way`)
         for (const [name, perform] of callsOn(box, '.', 'way').slice(0, -1)) await check(name, await perform())
         assert.deepEqual(onHost(), before)

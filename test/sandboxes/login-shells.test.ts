@@ -47,7 +47,7 @@ suite('a PATH of the sandbox’s own', () => {
       await first(`su - -c 'echo $PATH'`)
       await first(`env -i bash -lc 'echo $PATH'`)
       await first(`env -i sh -lc 'echo $PATH'`)
-      // Starts the login shell with an environment that contains only PATH, as an SSH server may do.
+      // Start the login shell with an environment that contains only PATH, as an SSH server may do.
       await first(`env -i PATH=/usr/local/bin:/usr/bin:/bin:/usr/games bash -lc 'echo $PATH'`)
       assert.match((await root.process.executeCommand('env -i sh -c "command -v node"')).result, /node\n$/)
     } finally {

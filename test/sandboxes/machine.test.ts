@@ -51,8 +51,8 @@ suite('CPUs, memory, disk, privileges and timeline of a sandbox', () => {
   test('a program file with capabilities that sandboxes lack can still be run, but gets no such capability', async () => {
     await using box = await createBox(alcove)
     await using asRoot = await createBox(alcove, { user: 'root' })
-    // Gives the file the capability CAP_NET_RAW, permitted and effective, which Debian's `ping` has too. The bytes are the format
-    // of capabilities(7), version 2.
+    // Gives the file `p` the capability CAP_NET_RAW, permitted and effective, which Debian's `ping` also has. The bytes have the
+    // format of capabilities(7), version 2.
     const give = "os.setxattr('p', 'security.capability', struct.pack('<5I', 0x02000001, 1 << 13, 0, 0, 0))"
     const prepare = `cp /bin/echo p && python3 -c "import os, struct; ${give}"`
     const use = 'cd /tmp && ./p ran'
@@ -64,7 +64,7 @@ suite('CPUs, memory, disk, privileges and timeline of a sandbox', () => {
 
   test('in a sandbox, Landlock works, new user namespaces cannot be made, and IS_SANDBOX is set', async () => {
     await using box = await createBox(alcove)
-    // Makes a Landlock ruleset that forbids all writing to files (landlock(7)).
+    // The Python program makes a Landlock ruleset that forbids all writing to files (landlock(7)).
     const landlock = `
 import ctypes, struct
 call = ctypes.CDLL(None, use_errno=True).syscall
@@ -91,7 +91,7 @@ except PermissionError: print("held", open("/tmp/f").read())
     }
   })
 
-  test('a sandbox’s disk is no faster than its limit, and programs inside can read that limit', async (t) => {
+  test('a sandbox’s disk is no faster than its speed limit, and programs in the sandbox can read this limit', async (t) => {
     await using box = await createBox(alcove)
     const files = '/sys/fs/cgroup/blkio/blkio.throttle.*_bps_device /sys/fs/cgroup/io.max'
     const limits = (await box.try(`cat ${files} 2>/dev/null | grep -o '[0-9]*:[0-9]* .*'`)).result.trim()
@@ -135,7 +135,7 @@ except PermissionError: print("held", open("/tmp/f").read())
     assert.deepEqual(end?.cause, { detail: end?.reason })
   })
 
-  test('the timeline says who stopped, started and deleted a sandbox, and can be read after the delete', async () => {
+  test('the timeline says who stopped, started and deleted a sandbox, and is readable after the delete', async () => {
     const box = await createBox(alcove)
     await alcove.api('POST', `/sandbox/${box.id}/stop`)
     await becomes(box, 'stopped')

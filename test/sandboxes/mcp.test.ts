@@ -117,7 +117,7 @@ suite('the Model Context Protocol (POST /mcp), with its official clients', () =>
     }
   })
 
-  test('POST /mcp answers 401 without a credential. GET and DELETE answer 405: there are no MCP sessions', async () => {
+  test('POST /mcp answers 401 without a credential; GET and DELETE answer 405, because there are no sessions', async () => {
     const ask = (method: string, headers = {}) => fetch(`${alcove.url}/mcp`, { method, headers })
     assert.equal((await ask('POST', { 'content-type': 'application/json' })).status, 401)
     const caller = { accept: 'text/event-stream', authorization: `Bearer ${alcove.key}` }

@@ -43,7 +43,7 @@ suite('a process that is killed for lack of memory', () => {
     assert.match(String(body['output']), line)
   })
 
-  test('if interpreter code runs out of memory, the SDK’s error names the memory limit, and stderr says so', async () => {
+  test('if interpreter code runs out of memory, the SDK’s error names the memory limit, and so does stderr', async () => {
     await using daytona = connectTo(alcove)
     const sandbox = await daytona.get(box.id)
     let stderr = ''
@@ -76,7 +76,7 @@ suite('a process that is killed for lack of memory', () => {
     assert.match(await logsOf(id, { 'x-daytona-sdk-version': '0.143.0' }), line)
   })
 
-  test('if a command ran out of memory, its followed log ends with a line that says so; other logs do not', async () => {
+  test('a followed log ends with a line about the lack of memory only if its command ran out of memory', async () => {
     await using daytona = connectTo(alcove)
     const { process } = await daytona.get(box.id)
     const { cmdId: before } = await process.executeSessionCommand('s', { command: 'sleep 0.1; (exit 5)' })
@@ -118,7 +118,7 @@ suite('a process that is killed for lack of memory', () => {
     assert.match(stderr, line)
   })
 
-  test('if the shell of a terminal is killed for lack of memory, the SDK’s result says why', async () => {
+  test('if the shell of a terminal is killed for lack of memory, the SDK’s result for the terminal says so', async () => {
     await using daytona = connectTo(alcove)
     const { process } = await daytona.get(box.id)
     const pty = await process.createPty({ id: 'memory', onData: () => {} })

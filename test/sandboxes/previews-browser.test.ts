@@ -1,5 +1,5 @@
-// Previews in a real browser, below a real domain name, over TLS. A page must not call another sandbox's preview with its visitor's
-// cookies. A preview must work in a frame of another site.
+// Previews in a real browser, below a real domain name, over TLS. A page must not be able to call another sandbox's preview with
+// the cookies of the page's visitor. A preview must work in a frame on another site.
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
 import type { BrowserContext, Page } from 'playwright-core'
@@ -8,8 +8,8 @@ import { domain, foreign, openBrowser } from './browser.ts'
 import { type Platform, platform } from './harness.ts'
 
 /**
- * A server whose previews the tests open. Its pages contain the server's name. It counts calls, accepts WebSockets and has a
- * service worker.
+ * A server whose preview the tests open. Its pages contain the server's name. The server records calls, accepts WebSockets and has
+ * a service worker.
  */
 const server = `
 import base64, hashlib, http.server, sys
@@ -115,7 +115,7 @@ suite('previews in Chromium', () => {
       await see(page, context)
     })
 
-  /** Calls fetch in this page. Returns the answer, or that the browser refused the call. */
+  /** Calls `fetch` in the page `page`. Returns the answer, or a text that says that the browser refused the call. */
   const fetched = (page: Page, url: string, more: object = {}) =>
     page.evaluate(
       ([at, options]) =>
@@ -152,7 +152,7 @@ suite('previews in Chromium', () => {
     assert.doesNotMatch(await callsOf(victim), /formed/)
   })
 
-  test('a preview’s pages can open its WebSocket with the visitor’s cookie; other sandboxes’ pages cannot', async () => {
+  test('a preview’s pages can open the preview’s WebSocket with the visitor’s cookie; other pages cannot', async () => {
     const hear = (page: Page, url: string) =>
       page.evaluate(
         (at) =>
@@ -183,7 +183,7 @@ suite('previews in Chromium', () => {
       assert.equal(await page.textContent('#said'), 'secret of victim')
       await page.goto(`${originOf(attacker.id)}/other`)
       assert.equal(await page.textContent('body'), 'taken by attacker')
-      // The victim's preview host must not show the attacker's preview at the path `/preview/ID/PORT/`, with the attacker's id.
+      // At the victim's preview host, the path `/preview/ID/PORT/` with the attacker's id must not show the attacker's preview.
       const other = await context.newPage()
       const path = `/preview/${attacker.id}/3000/?DAYTONA_SANDBOX_AUTH_KEY=${await tokenOf(attacker)}`
       for (const origin of [`https://${victim.id}.${domain}:${surfing.port}`, originOf(victim.id)]) {
@@ -205,14 +205,15 @@ suite('previews in Chromium', () => {
     assert.doesNotMatch(await callsOf(victim), /framed/)
   })
 
-  test('a frame on another site shows a private preview with its token, and the preview can make requests', async () => {
+  test('by a preview token, a frame on another site shows a private preview, which can make requests', async () => {
     await surf(async (page) => {
       await page.goto(foreignPage(await addressOf(victim)))
       const frame = page.frameLocator('#preview')
       assert.equal(await frame.locator('#said').textContent(), 'secret of victim')
       const own = page.frames().find((one) => one.url().startsWith(originOf(victim.id)))!
       assert.match(await own.evaluate(() => fetch('/own').then((answer) => answer.text())), /secret of victim/)
-      // The cookie is valid only in frames of the foreign site. Opened directly, the preview gets no cookie and answers 401.
+      // The cookie from the frame is valid only in frames on the foreign site. If the preview is opened directly, it gets no cookie
+      // and answers 401.
       await page.goto(originOf(victim.id))
       assert.match((await page.textContent('body')) ?? '', /401/)
     })

@@ -1,4 +1,4 @@
-// Tests previews and signed file URLs on a real server. The program that previews show listens on 127.0.0.1 inside a sandbox.
+// Tests previews and signed file URLs on a real server. The previews show a program that listens on 127.0.0.1 in a sandbox.
 import assert from 'node:assert/strict'
 import { createHash, createHmac } from 'node:crypto'
 import { once } from 'node:events'
@@ -102,10 +102,7 @@ suite('previews', () => {
   const open = (path: string, headers: Record<string, string>, method = 'GET') =>
     request({ host: proxy.hostname, port: proxy.port, path, method, headers, agent: false })
 
-  /**
-   * Calls a path of the preview by the preview's host name. If `host` is undefined, calls the gate by its own address
-   * instead.
-   */
+  /** Calls a path of the preview by the preview's host name. If `host` is undefined, calls the gate by the gate's own address. */
   const ask = async (
     path: string,
     headers: Record<string, string> = {},
@@ -124,7 +121,7 @@ suite('previews', () => {
   const withToken = () => ({ 'x-daytona-preview-token': token })
   const seenBy = (answer: Answer) => JSON.parse(answer.text) as { path: string; headers: Record<string, string> }
 
-  test('a preview can be called by host name and by path, and the server inside never gets the credential', async () => {
+  test('a preview can be called by host name and by path; the server inside gets no credential of callers', async () => {
     for (const headers of [bearer(), withToken()] as Record<string, string>[]) {
       const named = await ask('/a?b=c', headers)
       assert.equal(named.status, 200, named.text)
@@ -146,7 +143,7 @@ suite('previews', () => {
     assert.equal((await ask('/a', {}, { host })).status, 401)
   })
 
-  test('no sandbox can have another sandbox’s id or token as its name, and no name leads to another sandbox', async () => {
+  test('no sandbox name may look like an id or a token of a signed URL; preview hosts serve no /preview path', async () => {
     for (const name of [box.id, box.id.toUpperCase(), box.id.replaceAll('-', ''), 'abcdefghijklmn01']) {
       assert.equal((await alcove.api('POST', '/sandbox', { name })).status, 400, name)
     }
@@ -156,7 +153,7 @@ suite('previews', () => {
     )
   })
 
-  test('with the label preview-host, servers get the header Host: localhost, which many dev servers require', async () => {
+  test('with the label preview-host, a server inside gets `Host: localhost`, which many dev servers require', async () => {
     await alcove.api('PUT', `/sandbox/${box.id}/labels`, { labels: { 'preview-host': 'localhost' } })
     try {
       const called = async () => seenBy(await ask('/', bearer())).headers
@@ -170,7 +167,7 @@ suite('previews', () => {
     }
   })
 
-  test('the preview of port 2280 is the toolbox; its preview token is accepted for calls and WebSockets', async () => {
+  test('the preview of port 2280 is the toolbox, which accepts a preview token for calls and WebSockets', async () => {
     const { body } = await alcove.api('GET', `/sandbox/${box.id}/ports/2280/preview-url`)
     const { host } = new URL(String(body['url']))
     const given = { 'x-daytona-preview-token': String(body['token']) }
@@ -257,7 +254,7 @@ suite('previews', () => {
     assert.equal((await ask(`/toolbox/${open.id}/work-dir`, {}, asProxy())).status, 401)
   })
 
-  test('a preview token in the query becomes a cookie, and the browser is redirected to the URL without it', async () => {
+  test('a preview token in the query becomes a cookie, and a redirect leads to the URL without the token', async () => {
     const { status, headers } = await ask(`/page?a=b&DAYTONA_SANDBOX_AUTH_KEY=${token}`, { accept: 'text/html' })
     assert.deepEqual([status, headers.location], [303, '/page?a=b'])
     const [cookie = ''] = headers['set-cookie'] ?? []
@@ -269,7 +266,7 @@ suite('previews', () => {
     assert.deepEqual([direct.status, seenBy(direct).path], [200, '/'])
   })
 
-  test('a signed preview URL opens the preview of one port without a credential, until revoked or expired', async () => {
+  test('a signed preview URL opens one port’s preview without a credential until it is revoked or expires', async () => {
     const sign = async (seconds: number) =>
       (await alcove.api('GET', `/sandbox/${box.id}/ports/3000/signed-preview-url?expiresInSeconds=${seconds}`)).body
     const signed = await sign(600)
@@ -303,7 +300,7 @@ suite('previews', () => {
     assert.match(String(error), /401/)
   })
 
-  test('an upload of 50 MiB to a server in a sandbox, through its preview, arrives complete', async () => {
+  test('an upload of 50 MiB to a server in a sandbox, through the server’s preview, arrives complete', async () => {
     const body = Buffer.alloc(50 * 1024 * 1024)
     for (let at = 0; at < body.length; at += 4) body.writeUInt32LE((at * 2654435761) >>> 0, at)
     const { text } = await ask('/', bearer(), { method: 'POST', body })
@@ -315,7 +312,8 @@ suite('previews', () => {
     const [answer] = (await once(outgoing, 'response')) as [IncomingMessage]
     const pieces = answer.setEncoding('utf8')[Symbol.asyncIterator]()
     assert.equal((await pieces.next()).value, 'data: first\n\n')
-    // The server sends the last part of `/slow` only after this request. So the gate passed on the first part without waiting.
+    // The server in the sandbox sends the last part of `/slow` only after this request. So the gate has passed on the first part
+    // without waiting for the last.
     assert.equal((await ask('/go', bearer())).text, 'went')
     assert.equal((await pieces.next()).value, 'data: last\n\n')
     assert.equal((await pieces.next()).done, true)

@@ -45,7 +45,7 @@ suite('the programs of a running server', () => {
 
   before(async () => {
     alcove = await platform()
-    // The runner starts the resolver program only for a sandbox with a domain list, so the test makes such a sandbox.
+    // The runner starts the resolver program only for a sandbox with a domain list, so make such a sandbox.
     box = await createBox(alcove, { domainAllowList: 'example.com' })
     const names = ['postgres', 'control', 'gate', 'ssh-gateway'] as const
     running = await Promise.all(names.map(async (name) => ({ name, pid: await alcove.pidOf(name) })))
@@ -85,8 +85,8 @@ suite('the programs of a running server', () => {
         `for path in ${places.join(' ')}; do test ! -e $path || echo $path; done`,
       )
       assert.equal(found, '', each.name)
-      // Every program must see `/usr/bin`, which shows that `runInside` works. If `runInside` failed, the check of `places` above
-      // would find nothing and pass.
+      // Every program must see `/usr/bin`. This shows that `runInside` works: otherwise the check of `places` would find nothing
+      // and pass.
       assert.equal(runInside(each, uid(each), 'test -e /usr/bin && id -u'), `${uid(each)}`, each.name)
     }
   })
@@ -102,7 +102,7 @@ suite('the programs of a running server', () => {
     assert.deepEqual(seen('postgres'), [join(postgresSocket, '.s.PGSQL.5432')])
     assert.deepEqual(seen('resolver'), [])
     assert.deepEqual(seen('ssh-gateway'), [])
-    // The runners of all servers on this host have their sockets in one directory, which every gate may see.
+    // Every gate may see the directory in which the runners of all servers on this host have their sockets.
     const ofRunners = seen('gate')
     assert.ok(ofRunners.includes(runnerSocket), ofRunners.join(' '))
     const places = [dirname(runnerSocket), dirname(agentSockets)]

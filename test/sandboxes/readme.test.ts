@@ -44,7 +44,7 @@ suite('the README', () => {
     await server.api('DELETE', `/sandbox/${sandbox.id}`)
   })
 
-  test('after the README’s command that sets the API key, the README’s SDK script runs unchanged and ends', async () => {
+  test('after the README’s command that sets the API key, the README’s SDK script runs to its end unchanged', async () => {
     const [script] = blocksOf(readme, 'js')
     assert.ok(script)
     const [setKey] = /(?<=`)export [^`]+(?=`)/.exec(readme) ?? []
@@ -59,7 +59,8 @@ suite('the README', () => {
 
   test('the code of the first-agent guide, joined to one file, prints the output that the guide shows', async () => {
     const file = join(desk, 'agent.mjs')
-    // Only a build writes the log that the guide shows. With a random text, the server cannot use the image of an earlier test run.
+    // Only a build writes the log that the guide shows. A random text in the image makes the server build it, instead of using the
+    // image of an earlier test run.
     const words = `made once, ${randomUUID()}`
     writeFileSync(file, blocksOf(guide, 'js').join('\n').replace('made once', words))
     const env = { DAYTONA_API_URL: `${server.url}/api`, DAYTONA_API_KEY: server.key }

@@ -1,5 +1,5 @@
-// Runs the attacks of `alcove test --red-team`, of which none may succeed. Some tests first remove a defence, such as the firewall.
-// The report must then say "not held".
+// Runs the attacks of `alcove test --red-team`. No attack may succeed. Some tests first remove a defence, such as the firewall, and
+// the report must then say "not held".
 import assert from 'node:assert/strict'
 import { spawn, spawnSync } from 'node:child_process'
 import { suite, test } from 'node:test'
@@ -41,7 +41,7 @@ suite('the attacks of `alcove test --red-team`', () => {
       const tables = spawnSync('nft', ['list', 'tables'], { encoding: 'utf8' }).stdout.match(shape) ?? []
       for (const table of tables) spawnSync('nft', ['delete', ...table.split(' ')])
     }
-    // The runner restores its firewall table when the table is missing, so the test removes it repeatedly during the attack.
+    // The runner restores a missing firewall table, so remove the table again and again during the attack.
     const taking = setInterval(takeFirewall, 100)
     try {
       const network = attacks.filter(({ boundary }) => boundary === 'sandbox → network')
@@ -61,7 +61,7 @@ suite('the attacks of `alcove test --red-team`', () => {
     let pid = await findPid()
     for (; pid === undefined; pid = await findPid()) await pause(50)
     const inside = ['-t', `${pid}`, '--all', '--', '/bin/sh', '-c']
-    // Commands from the host in the sandbox's namespaces do not have the sandbox's system call filter.
+    // A command that the host runs in the sandbox's namespaces does not have the sandbox's system call filter.
     const run = async (command: string) => spawnSync('nsenter', [...inside, command], { encoding: 'utf8' }).stdout
     const unfiltered = { ...root, run, try: async (command: string) => ({ exitCode: 0, result: await run(command) }) }
     const calls = attacks.filter(({ name }) => name === 'system calls that open more of the kernel')

@@ -1,5 +1,5 @@
-// Renews the default image of a server that has sandboxes. A build takes minutes, so the server's cache directory contains the
-// small image (small-default.ts). A renewal uses a cached image that was made in the last week.
+// Renews the default image of a server that has sandboxes. A build would take minutes, so the server's cache directory contains the
+// small image (small-default.ts). A renewal uses a cached image if it was made in the last week.
 import assert from 'node:assert/strict'
 import { existsSync } from 'node:fs'
 import { readFile, writeFile } from 'node:fs/promises'
@@ -20,7 +20,7 @@ suite('a default image that was replaced by a newer one', () => {
     await alcove?.[Symbol.asyncDispose]()
   })
 
-  test('after a renewal of the default image, new sandboxes have the new image; older sandboxes do not', {
+  test('after a renewal of the default image, new sandboxes have the new image; older sandboxes keep the old', {
     timeout: 900_000,
   }, async () => {
     const images = join(alcove.data, 'runner/images')

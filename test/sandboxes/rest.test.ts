@@ -33,13 +33,13 @@ suite('pause, resize, archive and snapshot', () => {
     assert.match(String(answer.body['message']), /paused/)
     await asks(box.id, 'start')
     await becomes(box.id, 'started')
-    // The file is empty for a moment before each next number, so read until there is one.
+    // The counting loop empties the file before it writes the next number. So read until there is a number.
     const count = async () => Number(await box.run('n=; while [ -z "$n" ]; do read n < /dev/shm/n; done; echo $n'))
     const from = await count()
     await until('it counts on', async () => (await count()) > from)
   })
 
-  test('a running sandbox is resized immediately; a resize below its present use of memory answers 409', async () => {
+  test('a running sandbox is resized immediately; a resize below the memory that it uses answers 409', async () => {
     await using box = await createBox(alcove)
     await asks(box.id, 'resize', { cpu: 2, memory: 2 })
     await becomes(box.id, 'started')
@@ -83,7 +83,7 @@ suite('pause, resize, archive and snapshot', () => {
     assert.equal(await box.run('sha256sum file big; cat /etc/machine-id'), before)
   })
 
-  test('a snapshot has the disk as it was when the snapshot was made, without later writes', async () => {
+  test('a snapshot has the sandbox’s disk as it was when the snapshot was made, without later writes', async () => {
     await using box = await createBox(alcove)
     await box.run('echo then > file')
     await asks(box.id, 'snapshot', { name: 'as-it-was' })

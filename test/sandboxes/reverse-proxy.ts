@@ -1,4 +1,4 @@
-// Runs nginx and Caddy from Debian for tests, with the configuration of a guide, on loopback ports of their own.
+// Runs Debian's nginx and Caddy for tests, with the configuration of a guide, each on loopback ports of its own.
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -80,7 +80,7 @@ export const startNginx = async (directory: string, host: string, configuration:
   return start({ argv, directory, port, trust: { ca: readFileSync(certificate) } }, host)
 }
 
-/** Starts Caddy. It makes its certificates itself, instead of requesting them from an authority on the Internet. */
+/** Starts Caddy, which makes its certificates itself instead of requesting them from an authority on the Internet. */
 export const startCaddy = async (directory: string, host: string, configuration: string) => {
   const files = await unpackDebianPackages('caddy', ['caddy'])
   const port = await freePorts(1)

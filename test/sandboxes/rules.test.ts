@@ -31,7 +31,7 @@ const execute = (body: object) => box.toolbox('POST', '/process/execute', body)
 const runCode = (body: object) => box.toolbox('POST', '/process/code-run', body)
 
 suite('command execution', () => {
-  test('a call without a timeout answers 408 after 10 seconds, and its command is ended', async () => {
+  test('an `execute` call that sets no timeout answers 408 after 10 seconds, and its command is ended', async () => {
     const [ended, whole] = await Promise.all([
       execute({ command: 'sleep 30; echo whole' }),
       execute({ command: 'sleep 5; echo whole' }),
@@ -83,7 +83,7 @@ suite('the interpreter, which keeps state', () => {
     await box.toolbox('DELETE', `/process/interpreter/context/${made.body['id']}`)
   })
 
-  test('an interpreter context keeps variables and imports; a call without a context uses the default one', async () => {
+  test('an interpreter context keeps variables and imports; calls without a context use the default context', async () => {
     const { codeInterpreter } = sandbox
     const context = await codeInterpreter.createContext()
     await codeInterpreter.runCode('import math\nx = 20', { context })
@@ -125,7 +125,8 @@ suite('sessions', () => {
 
   test('with `runAsync`, a call returns a cmdId immediately; other calls read the command’s logs and status', async () => {
     await sandbox.process.createSession('async')
-    // The command waits for a line that comes only after the call has returned. So the call did not wait for the command.
+    // The command waits for a line of input, which this test sends only after the call has returned. So the call did not wait for
+    // the end of the command.
     const exec = { command: 'echo begun; read line; echo "got $line"; exit_code=4; (exit $exit_code)', runAsync: true }
     const { status, body } = await box.toolbox('POST', '/process/session/async/exec', exec)
     assert.deepEqual([status, Object.keys(body)], [202, ['cmdId']])
@@ -183,7 +184,7 @@ suite('terminals (PTY sessions)', () => {
     assert.deepEqual(await sandbox.process.listPtySessions(), [])
   })
 
-  test('a terminal that ends sends its exit code, and an error message if the code is not 0', async () => {
+  test('a terminal that ends sends its exit code, and an error message if the exit code is not 0', async () => {
     for (const [line, exitCode, error] of [
       ['exit 0', 0, undefined],
       ['exit 7', 7, 'non-zero exit'],

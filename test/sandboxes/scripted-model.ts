@@ -1,5 +1,5 @@
-// A simulated language model for the guides' AI agents, with OpenAI's Responses API. It asks for one tool call, and answers with
-// the tool's result.
+// A simulated language model for the guides' AI agents, with OpenAI's Responses API. It asks the agent for one tool call, and then
+// answers with the tool's result.
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer } from 'node:http'
@@ -26,7 +26,7 @@ const itemFor = (call: ToolCall, input: Request['input']) => {
   return { ...common, type: 'message', role: 'assistant', content: [{ type: 'output_text', text, annotations: [] }] }
 }
 
-/** Returns the body of the answer to a request, or undefined if this model cannot answer it. */
+/** Returns the body of the answer to a request, or undefined if this model cannot answer the request. */
 const answerTo = (call: ToolCall, { model, stream = false, tools = [], input }: Request) => {
   if (stream || !tools.some(({ name }) => name === call.tool)) return
   const usage = {

@@ -1,4 +1,4 @@
-// Uses the public SDK from npm, as its users do. Nothing in it is changed for these tests.
+// Uses the public SDK from npm as its users do, without a change for these tests.
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -59,7 +59,7 @@ for (const [name, Sdk] of [
       await assert.rejects(daytona.get(sandbox.id), /not found|404|no such|There is no/i)
     })
 
-    test('the SDK runs JavaScript and TypeScript in sandboxes of that language', async () => {
+    test('the SDK runs JavaScript and TypeScript code in sandboxes for these languages', async () => {
       await using daytona = new Sdk({ apiKey: alcove.key, apiUrl: `${alcove.url}/api` })
       for (const [language, code] of [
         ['javascript', 'console.log("js", [1,2].map((n) => n * 2).join())'],
@@ -127,7 +127,7 @@ for (const [name, Sdk] of [
 }
 
 suite('a program that uses the SDK', () => {
-  test('a program that uses the SDK ends when its work is done, even if its sandboxes still run', async () => {
+  test('a program that uses the SDK ends when its work is done, even while its sandboxes still run', async () => {
     const alcove = await platform()
     try {
       const script = `
@@ -143,7 +143,8 @@ suite('a program that uses the SDK', () => {
       child.stdout.on('data', (data) => {
         printed += data
       })
-      // The SDK opens a WebSocket for events. Without an answer there, its timers would keep the script running for 180 s.
+      // The SDK opens a WebSocket for events. If the server did not answer it, timers of the SDK would keep the script running for
+      // 180 s.
       const late = setTimeout(() => child.kill('SIGKILL'), 90_000)
       const code = await new Promise((resolve) => child.on('exit', resolve))
       clearTimeout(late)

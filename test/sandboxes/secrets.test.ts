@@ -68,7 +68,7 @@ if (!isPrivateHost) {
       await rm(scratch, { recursive: true, force: true })
     })
 
-    test('a sandbox gets a variable with a secret’s placeholder, and has the value in no file or process', async () => {
+    test('a sandbox gets a variable with a secret’s placeholder; none of its files or processes has the value', async () => {
       const secret = await daytona.secret.create({ name: 'api-key', value, hosts: ['api.test'] })
       secretId = secret.id
       placeholder = secret.placeholder
@@ -158,14 +158,14 @@ if (!isPrivateHost) {
 
     test('a host that a secret does not list gets only the placeholder, over TLS that no proxy decrypts', async () => {
       const { text, exitCode } = await run('curl -sS https://other.test/ -H "Authorization: Bearer $TOKEN"')
-      // curl fails, because it gets the simulated host's own certificate, which the sandbox does not trust, and not one of the
-      // proxy for secrets.
+      // curl fails because it gets the certificate of the simulated host, which the sandbox does not trust, instead of a
+      // certificate of the proxy for secrets.
       assert.notEqual(exitCode, 0, text)
       const insecure = await say('curl -sSk https://other.test/ -H "Authorization: Bearer $TOKEN"')
       assert.match(insecure, new RegExp(`Bearer ${placeholder}`))
     })
 
-    test('a call to another host name gets no secret, even over the address or TLS connection of a listed host', async () => {
+    test('a call to an unlisted host name gets no secret, even over a listed host’s address or TLS connection', async () => {
       const command =
         'curl -sSk --connect-to other.test:443:api.test:443 https://other.test/ -H "Authorization: Bearer $TOKEN"'
       assert.match(await say(command), new RegExp(placeholder))

@@ -1,5 +1,5 @@
-// A process that can open an inode sees by inotify when others read it, and notices their locks. So no file of a sandbox may have
-// an inode of another sandbox or of the host.
+// A process that can open an inode can see by inotify when other processes read the inode, and notices their locks. So no file of a
+// sandbox may have an inode of another sandbox or of the host.
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { after, before, suite, test } from 'node:test'
@@ -63,7 +63,8 @@ suite('separation of the files and devices of two sandboxes', () => {
       '/proc/self/ns/time_for_children',
     ])
       assert.ok([...mine.values()].includes(path), path)
-    // The sandbox's network namespace is left out of the comparison, because the runner keeps it mounted on the host on purpose.
+    // Leave the sandbox's network namespace out of the comparison, because the runner keeps this namespace mounted on the host on
+    // purpose.
     ofHost.delete([...mine].find(([, path]) => path === '/proc/self/ns/net')?.[0] ?? '')
     const shared = (others: ReadonlyMap<string, string>) => [...mine].filter(([inode]) => others.has(inode))
     assert.deepEqual([shared(theirs), shared(ofHost)], [[], []])
@@ -80,8 +81,8 @@ suite('separation of the files and devices of two sandboxes', () => {
     await other.run(`for each in ${touched.join(' ')}; do head -c1 $each | wc -c; done`)
     await using third = await createBox(alcove, { user: 'root' })
     await third.run('true')
-    // Cause an event in the watching sandbox itself. inotify keeps the order, so earlier events of the other sandbox arrive before
-    // it.
+    // Cause an event in the watching sandbox itself. inotify keeps the order, so any event of the other sandbox would arrive
+    // earlier.
     await one.run(`head -c1 ${mine} | wc -c`)
     await until('its own event', async () => (await one.run('cat /tmp/seen')).includes(mine))
     const seen = new Set((await one.run('cat /tmp/seen; kill $(cat /tmp/pid)')).split('\n'))

@@ -15,19 +15,19 @@ const dayMs = 86_400_000
 
 export type SimulatedInternet = AsyncDisposable & {
   certify: (names: string[]) => Certified
-  /** Starts a program in the simulated Internet and waits until it has written something. Returns the stream of its output. */
+  /** Starts a program in the simulated Internet and waits for the first output. Returns the stream of the program's output. */
   start: (program: string, input: unknown) => Promise<Readable>
 }
 
-/** Mounts this content over a file of the host. Only this test sees it, because it has its own mount namespace. */
+/** Mounts `content` over a file of the host. Only this test sees the content, because the test has its own mount namespace. */
 const replaceFile = async (path: string, directory: string, name: string, content: string) => {
   await writeFile(join(directory, name), content)
   await runCommand(['mount', '--bind', join(directory, name), path])
 }
 
 /**
- * Starts the simulated Internet. `addresses`: the address of each host name, in 198.51.100.0/24. `directory`: where its files are
- * written.
+ * Starts the simulated Internet. `addresses`: the address of each host name, in 198.51.100.0/24. `directory`: the directory for
+ * files that the simulated Internet needs.
  */
 export const simulateInternet = async (
   directory: string,

@@ -1,5 +1,5 @@
-// Makes a small default image for test servers. They need only a shell, files and Python, and have their own cache directory.
-// Unpacking the real default image at the first start takes much longer.
+// Makes a small default image for test servers that need only a shell, files and Python. These servers use a cache directory of
+// their own. Unpacking the real default image at the first start takes much longer.
 import { execFileSync } from 'node:child_process'
 import {
   chmodSync,
@@ -50,8 +50,8 @@ const addPython = (rootfs: string): void => {
   mkdirSync(join(rootfs, 'usr/bin'), { recursive: true })
   copyFileSync(python, join(rootfs, python))
   const filter = (path: string) => !unneededOfPython.test(basename(path))
-  // Times of files must be preserved: Python uses a compiled module (.pyc) only if it contains the modification time of its
-  // source.
+  // Preserve the times of files: Python uses a compiled module (.pyc) only if the module contains the modification time of its
+  // source file.
   cpSync(library, join(rootfs, library), { recursive: true, preserveTimestamps: true, verbatimSymlinks: true, filter })
   copyLibraries(rootfs, [python, ...globSync(join(library, 'lib-dynload/*.so'))])
 }
@@ -59,7 +59,7 @@ const addPython = (rootfs: string): void => {
 /** Uid that the default user has in the default image. */
 const user = 1000
 
-/** Makes the cache directory with the small image below `directory`, unless it exists, and returns its path. */
+/** Makes a cache directory with the small image below `directory`, unless this cache exists, and returns its path. */
 export const smallDefaultIn = async (directory: string): Promise<string> => {
   const cache = join(directory, 'small-default')
   if (existsSync(cache)) return cache
@@ -79,7 +79,7 @@ export const smallDefaultIn = async (directory: string): Promise<string> => {
     mkdirSync(made)
     const archive = join(made, `default-${recipeHash(defaultRecipe())}.tar.zst`)
     await runCommand(['tar', '--create', '--zstd', '--numeric-owner', '--file', archive, '--directory', rootfs, '.'])
-    // Several test processes may make the image at the same time. All of them then use the image that was complete first.
+    // Several test processes may make the image at the same time. All processes then use the image that was complete first.
     if (!existsSync(cache)) renameSync(made, cache)
   } catch (error) {
     if (!existsSync(cache)) throw error

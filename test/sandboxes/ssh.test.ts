@@ -1,4 +1,4 @@
-// Tests SSH to a real sandbox with OpenSSH's programs, with programs that use them, such as rsync, and with the SDK.
+// Tests SSH to a real sandbox with OpenSSH's programs, with programs that use OpenSSH, such as rsync, and with the SDK.
 import assert from 'node:assert/strict'
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -112,7 +112,7 @@ after(async () => {
 })
 
 suite('createSshAccess, validateSshAccess and revokeSshAccess of the SDK', () => {
-  test('the SSH command that the SDK returns opens a shell in the sandbox until its token is revoked', async () => {
+  test('the SSH command that the SDK returns opens a shell in the sandbox until the SSH token is revoked', async () => {
     const access = await box.createSshAccess(5)
     assert.equal(access.sandboxId, box.id)
     const port = Number(new URL(alcove.url).port) + 2
@@ -214,7 +214,7 @@ suite('programs that use ssh', () => {
     }
   })
 
-  test('sftp runs a batch of commands in a sandbox; if the image lacks sftp-server, the error says so', async () => {
+  test('sftp runs a batch of commands in a sandbox; if the image lacks sftp-server, sftp’s error says so', async () => {
     const batch = 'put large sftp-large\nrename sftp-large sftp-renamed\nget sftp-renamed sftp-back\nls\n'
     const { code, out, err } = await run('sftp', ['-F', config, '-b', '-', 'box'], { input: batch })
     assert.equal(code, 0, err)
@@ -286,7 +286,7 @@ suite('forwarded ports', () => {
     ])
     await untilListening(first)
     const page = async (port: number) => (await fetch(`http://127.0.0.1:${port}/page`)).text()
-    // Python's server does not listen immediately, so the call is repeated.
+    // Repeat the call, because the Python server in the sandbox does not listen immediately.
     let text = await page(first).catch(() => '')
     while (text === '') {
       await pause(100)

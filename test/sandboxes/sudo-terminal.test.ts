@@ -1,4 +1,5 @@
-// sudo runs its command in another terminal. Even so, Ctrl-C, Ctrl-Z, `fg` and `bg` must work as for any other command.
+// In a sandbox, sudo runs its command in a terminal of its own. Even so, Ctrl-C, Ctrl-Z, `fg` and `bg` must work as for any other
+// command.
 import { after, before, suite, test } from 'node:test'
 import type { Daytona, Sandbox } from '@daytona/sdk'
 import { until } from './box.ts'
@@ -35,7 +36,7 @@ suite('sudo in a terminal', () => {
     return { pty, screen, type }
   }
 
-  test('the command of sudo has a terminal of its own, whose size follows that of the caller’s terminal', async () => {
+  test('the command of sudo has a terminal of its own, whose size follows the size of the caller’s terminal', async () => {
     const { pty, type } = await open()
     await type(
       'sudo sh -c "tty; stty size; id -un; stat -c %U \\$(tty); : </dev/tty && echo con""trolled"\n',
@@ -96,7 +97,7 @@ suite('sudo in a terminal', () => {
     await pty.kill()
   })
 
-  test('if a terminal is killed, the sudo command in it ends', async () => {
+  test('if a terminal is killed, a sudo command that runs in it ends', async () => {
     const { pty, type } = await open()
     await type('sudo sh -c "trap \'\' HUP TERM; echo run\\$((3)); sleep 3621; sleep 3621"\n', /run3/)
     await pty.kill()

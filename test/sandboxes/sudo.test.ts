@@ -63,7 +63,7 @@ print(p.stdout.read().strip(), p.wait())`
     }
   })
 
-  test('if sudo in a sandbox is suspended, its command is suspended too; SIGCONT continues both', async () => {
+  test('if sudo in a sandbox is suspended, its command is suspended too; SIGCONT continues sudo and command', async () => {
     const script = `
 import os, signal, subprocess, time
 p = subprocess.Popen(['sudo', 'sh', '-c', 'echo $$; exec sleep 3601'], stdout=subprocess.PIPE, text=True, process_group=0)
@@ -92,8 +92,8 @@ print(p.wait())`
   test('the command of sudo gets no socket of the agent, so it cannot send messages in the agent’s name', async () => {
     const others = `sh -c 'for fd in 3 4 5 6 7 8 9; do test ! -e /proc/$$/fd/$fd || echo $fd; done'`
     for (const user of ['root', 'nobody']) assert.equal(await box.run(`sudo -u ${user} ${others}`), '', user)
-    // Tries to tell sudo in the agent's name that signal 9 stopped the command. sudo would then kill its own process group, with
-    // its caller.
+    // Tries to send sudo, in the agent's name, the message that signal 9 stopped the command. On such a message, sudo would kill
+    // its own process group, with its caller.
     const stops = String.raw`python3 -c 'import socket; socket.socket(fileno=3).send(b"\x04\x09")'`
     assert.match(
       await box.run(`sudo -u nobody ${stops} 2>&1; echo the caller lives`),
@@ -159,7 +159,7 @@ print(p.wait())`
     }
   })
 
-  test('sudo has the options that only print information, such as -l and -v, and refuses unsupported ones', async () => {
+  test('sudo has options that run no command, such as -l and -v, and refuses unsupported options', async () => {
     assert.match(await box.run('sudo -l'), /^User daytona may run .*\n +\(ALL : ALL\) NOPASSWD: ALL$/)
     assert.equal(await box.run('sudo -v; sudo -nv; sudo -k; sudo -K; sudo -S -p "" -k whoami </dev/null'), 'root')
     assert.match(await box.run('sudo -h; sudo --version'), /^usage: sudo -h[\s\S]*Sudo version/)
@@ -195,7 +195,7 @@ print(p.wait())`
     await isGone('sleep 361[2]')
   })
 
-  test('a daemon that a sudo command has started still runs after that command has ended', async () => {
+  test('a daemon that a sudo command has started still runs after the sudo command has ended', async () => {
     await box.run(`sudo sh -c 'setsid sleep 3613 >/dev/null 2>&1 &'; sudo -b sleep 3614 >/dev/null 2>&1; sleep 0.2`)
     assert.match(await box.run('pgrep -f "sleep 361[3]"; pgrep -f "^sleep 361[4]"'), /^\d+\n\d+$/)
     await box.run('sudo pkill -f "sleep 361[34]"')
@@ -210,8 +210,8 @@ print(p.wait())`
       execFileSync('nsenter', [...inside, `echo ${client - below} >/proc/sys/kernel/ns_last_pid`])
       await box.toolbox('POST', '/process/session', { sessionId: 'reused' })
       const { body } = await box.toolbox('POST', '/process/session/reused/exec', { command: 'echo $$' })
-      // Delete the session, which kills what its shell has started. The background command must survive, even if this shell got the
-      // pid of the ended sudo.
+      // Delete the session, which kills everything that the session's shell has started. The background command must survive, even
+      // if this shell has got the pid of the ended sudo.
       await box.toolbox('DELETE', '/process/session/reused')
       return Number(body['stdout'] ?? body['output']) === client
     })
@@ -219,7 +219,7 @@ print(p.wait())`
     await box.run('sudo pkill -f "sleep 361[6]"')
   })
 
-  test('if a session is deleted, the sudo commands in it end', async () => {
+  test('if a session is deleted, sudo commands that run in the session end', async () => {
     await box.toolbox('POST', '/process/session', { sessionId: 'gone' })
     const command = `sudo sh -c 'trap "" TERM HUP; sleep 3615'`
     await box.toolbox('POST', '/process/session/gone/exec', { command, runAsync: true })
@@ -270,7 +270,7 @@ print(p.wait())`
     assert.match(result, /^nobody is not allowed to run sudo on \S+\.$/m)
   })
 
-  test('sudo leaves no file on the disk of a sandbox, and it works in a fork of the sandbox', async () => {
+  test('sudo leaves no file on the disk of a sandbox, and works in a fork of the sandbox', async () => {
     await box.run('sudo touch /usr/bin/witness')
     const onDisk = (name: string) => {
       const wanted = [join(alcove.data, 'runner'), '-path', `*${box.id}*`, '-name', name]
@@ -343,9 +343,9 @@ for _ in range(300):
     s = knock(); send(s, 0, bytes(changed), [null] * 3); s.close()
 print(sorted(results))
 s = knock(); send(s, 0, good, [null] * 3); print(s.recv(2), s.recv(2))`)
-    // The first line has the answers to the malformed and incomplete requests above. The agent refuses most of them with code 7.
-    // The working directory of one request is unusable. The agent starts this request's command in `/`, and answers code 3
-    // (`SUDO_STARTED`). The second line has the answers to a correct request.
+    // The first line has every different answer to the bad requests: code 7 is a refusal. Code 3 (`SUDO_STARTED`) answers a request
+    // whose only fault is an unusable working directory; the agent starts its command in `/`. The second line has the answers to a
+    // correct request.
     assert.equal(said, "[b'\\x03\\x00', b'\\x07\\x03']\nb'\\x03\\x00' b'\\x05\\x00'")
     assert.equal(await box.run('sudo whoami'), 'root')
   })

@@ -128,7 +128,7 @@ suite('kill -9 of gate, runner and control', () => {
     assert.equal((await again!.wait()).exitCode, 137)
   })
 
-  test('kill -9 of server programs does not end running interpreter code; new code waits until it has ended', async () => {
+  test('kill -9 of server programs does not end running interpreter code; new code waits for its end', async () => {
     const interpreter = sandbox.codeInterpreter
     const context = await interpreter.createContext('/tmp')
     const begin = 'import os, time\nstate = [os.getpid()]\nprint(state[0])'
@@ -164,7 +164,7 @@ suite('kill -9 of gate, runner and control', () => {
     await sandbox.fs.uploadFile(Buffer.from(serve), '/tmp/serve.py')
     await inside.executeSessionCommand('server', { command: 'python3 /tmp/serve.py', runAsync: true })
     const { url, token } = await sandbox.getPreviewLink(port)
-    // Node does not resolve the host name of the preview, so the preview is called by its path.
+    // Call the preview by its path, because Node does not resolve the preview's host name.
     const path = `http://127.0.0.1:${new URL(url).port}/preview/${sandbox.id}/${port}/`
     const visit = () => fetch(path, { headers: { 'x-daytona-preview-token': token } })
     let preview: Response | undefined
@@ -218,8 +218,8 @@ suite('kill -9 of the server’s programs', () => {
   }
 
   /**
-   * Waits until the number in /tmp/counter exceeds `before`: its process has survived the kill. The API must show the sandbox as
-   * started.
+   * Waits until the number in /tmp/counter exceeds `before`, so that the counting process has survived the kill. The API must show
+   * the sandbox as started.
    */
   const countsOn = async (before: number) => {
     await until(
@@ -276,7 +276,7 @@ suite('kill -9 of the server’s programs', () => {
   test('a confirmed change of a sandbox’s variables is not lost if a server program is killed directly after', async () => {
     for (const [n, program] of (['runner', 'control', 'gate'] as const).entries()) {
       const change = { set: { KEPT: String(n) }, unset: ['IS_SANDBOX'] }
-      // Repeats the call, because the program that the previous round killed may not have restarted yet. Until then, the answer is
+      // Repeat the call, because the program that the previous round killed may not have restarted yet. Until it has, the answer is
       // 503.
       await until('the variables are set', async () => (await box.toolbox('POST', '/env', change)).status === 200)
       await alcove.kill(program)
@@ -293,7 +293,7 @@ suite('kill -9 of the server’s programs', () => {
     }
   })
 
-  test('if programs are killed while volumes are made or deleted, no volume is lost, and none is left over', async () => {
+  test('if programs are killed while volumes are made or deleted, no volume is lost or left over', async () => {
     const api: Platform['api'] = async (...call) => {
       let answer: Awaited<ReturnType<Platform['api']>> | undefined
       await until(
@@ -356,7 +356,7 @@ suite('kill -9 of the server’s programs', () => {
     assert.deepEqual(readdirSync(join(alcove.data, 'runner/pool/volumes')), [])
   })
 
-  test('if the runner is killed during a create, the sandbox ends up started, stopped, in error, or not made', async () => {
+  test('if the runner is killed during a create, the sandbox is soon started, stopped, in error or not made', async () => {
     const creating = alcove.api('POST', '/sandbox', { name: 'interrupted' }).catch(() => undefined)
     await new Promise((resolve) => setTimeout(resolve, 20))
     await alcove.kill('runner')

@@ -1,5 +1,5 @@
-// Checks the telemetry of a server while a sandbox is created and used: one trace for each client's call, and /metrics. It may not
-// contain secrets.
+// Checks the telemetry of a server while a sandbox is created and used: one trace for each client's call, and /metrics. Telemetry
+// must not contain secrets.
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { after, before, suite, test } from 'node:test'
@@ -115,8 +115,8 @@ suite('telemetry of a server', { skip: needsRoot }, () => {
     )
 
   test('client, gate, control and toolbox report an `execute` call as one OpenTelemetry trace', async () => {
-    // Wait until the gate's cached answer has expired. `execute` then makes the gate call control, which the trace must contain
-    // too.
+    // Wait until the gate's cached answer has expired. The gate must then ask control during `execute`, and the trace must contain
+    // this question too.
     await pause(accessKeptMs + 100)
     const { traceId, parentId, record } = await execute()
     assert.equal(record['result'], secrets[2])
@@ -162,7 +162,7 @@ suite('telemetry of a server', { skip: needsRoot }, () => {
     assert.deepEqual([served?.parentSpanId, served?.traceId === traceId], ['', false])
   })
 
-  test('the trace of a refused call has its status and error code, but nothing of the request’s content', async () => {
+  test('the trace of a refused call has the answer’s status and error code, but no content of the request', async () => {
     const asked = `${server.url}/api/preview/${randomBytes(12).toString('hex')}/nowhere`
     secrets.push(new URL(asked).pathname)
     assert.equal((await fetch(asked)).status, 404)

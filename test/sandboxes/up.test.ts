@@ -1,4 +1,5 @@
-// Tests `./alcove up` as an operator uses it: started twice, on a used port, stopped, and started again. survival.test.ts kills it.
+// Tests `./alcove up` as an operator uses it: started twice, on a used port, stopped, and started again. survival.test.ts tests
+// kills of `up`.
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
@@ -61,7 +62,7 @@ suite('alcove up', () => {
     })
   }
 
-  test('`alcove key` prints only the admin key, and the API accepts that key', async () => {
+  test('`alcove key` prints only the admin key, and the API accepts the printed key', async () => {
     const { code, stdout } = await alcove('key', '--data', server.data)
     assert.deepEqual([code, stdout], [0, `${server.key}\n`])
     const reply = await fetch(`${server.url}/api/api-keys/current`, {
@@ -90,7 +91,7 @@ suite('alcove up', () => {
       assert.match(stdout, word)
   })
 
-  test('of the programs that `up` starts, only the runner is root, and no other has a capability', async () => {
+  test('of the programs that `up` starts, only the runner is root, and no other program has a capability', async () => {
     const users = programs().map(({ name, pid }) => {
       const status = readFileSync(`/proc/${pid}/status`, 'utf8')
       return [name, Number(/^Uid:\s+(\d+)/m.exec(status)?.[1]), /^CapEff:\s+0+$/m.test(status)]

@@ -70,7 +70,7 @@ suite('updateEnv of the SDK', () => {
     assert.equal(await run('echo $IS_SANDBOX,$PATH'), `1,${path}`)
   })
 
-  test('when one of twenty parallel `updateEnv` calls has answered, new commands have its variables', async () => {
+  test('if twenty `updateEnv` calls run at once, commands after each call’s answer have the call’s variable', async () => {
     const names = Array.from({ length: 20 }, (_, n) => `N${n}`)
     const seen = await Promise.all(
       names.map(async (name) => {

@@ -1,4 +1,4 @@
-// A user of the dashboard: Debian's Chromium, signed in to a real server. It collects the browser's errors for assertions.
+// A user of the dashboard: Debian's Chromium, signed in to a real server. The class collects the browser's errors for assertions.
 import assert from 'node:assert/strict'
 import { type Browser, type BrowserContext, type BrowserContextOptions, chromium, type Page } from 'playwright-core'
 import { caller, type Platform } from './harness.ts'
@@ -52,7 +52,8 @@ export class Visitor implements AsyncDisposable {
   watch(page: Page): void {
     page.on('pageerror', (error) => this.complaints.push(`script: ${error.stack}`))
     page.on('console', (message) => {
-      // The browser reports every answer with status 400 or more. Leave these reports out, because tests check what pages show.
+      // The browser reports every answer with status 400 or more. Leave these reports out, because tests provoke such answers and
+      // check what pages show.
       if (message.type() === 'error' && !message.text().startsWith('Failed to load resource'))
         this.complaints.push(`console: ${message.text()}`)
     })
@@ -68,7 +69,7 @@ export class Visitor implements AsyncDisposable {
     return new Visitor(platform, context, await context.newPage())
   }
 
-  /** Opens the dashboard and signs in with a password. Returns when the sandboxes are shown. */
+  /** Opens the dashboard and signs in with a password. Returns when the page with the list of sandboxes is shown. */
   async signIn({ email, password }: Account): Promise<void> {
     await this.page.goto(`${this.#platform.url}/dashboard/`)
     await this.page.getByLabel('E-mail').fill(email)

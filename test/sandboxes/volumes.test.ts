@@ -9,7 +9,10 @@ import { until } from './box.ts'
 import { type Platform, platform } from './harness.ts'
 import { connectTo } from './sdk-client.ts'
 
-/** Checks in a volume what programs expect of a local disk, such as locks and renames. Network file systems often lack some. */
+/**
+ * Checks in a volume what programs expect of a local disk, such as locks and renames. Network file systems often lack some of these
+ * features.
+ */
 const posix = `
 import errno, fcntl, mmap, os, sqlite3
 os.chdir('/data')
@@ -123,7 +126,8 @@ suite('volumes with the SDK', () => {
       await two.delete(60, true)
     }
     assert.ok(existsSync(disk))
-    // Repeat the delete: until the runner reports that it has removed the sandboxes, control refuses to delete their volume.
+    // Repeat the delete, because control refuses to delete the volume until the runner has reported that the volume's sandboxes are
+    // removed.
     await until('nothing mounts the volume', () =>
       daytona.volume.delete(volume).then(
         () => true,

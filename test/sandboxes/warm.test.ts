@@ -1,5 +1,5 @@
-// A warm sandbox is started before anybody needs it, and a create may claim it. For its caller, it must differ from a new one only
-// by being ready sooner.
+// A warm sandbox is started before anybody needs it, and a create may claim it. The caller of the create must see no difference
+// from a new sandbox, except that a warm sandbox is ready sooner.
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
 import { createBox, until } from './box.ts'
@@ -58,7 +58,7 @@ suite('a warm sandbox', () => {
     assert.deepEqual([status, await box.run('echo $COLOUR,$IS_SANDBOX')], [200, 'red,'])
     const code = await box.toolbox('POST', '/process/code-run', { code: 'console.log(typeof process)' })
     assert.equal(String(code.body['result']).trim(), 'object')
-    // The sandbox must have as much memory as the create asks for (2 GiB), although the warm sandbox was started with another size.
+    // The sandbox must have as much memory as the create asks for (2 GiB), although it was started with a different size.
     const inMemory = (mebibytes: number) => `python3 -c 'len(bytearray(${mebibytes} << 20))'`
     assert.equal((await box.try(inMemory(1500))).exitCode, 0)
     assert.notEqual((await box.try(inMemory(2500))).exitCode, 0)
@@ -78,11 +78,11 @@ suite('a warm sandbox', () => {
     })
   })
 
-  test('after creates from a snapshot, control starts warm sandboxes of it for later creates to claim', async () => {
+  test('after creates from a snapshot, control starts warm sandboxes of the snapshot for later creates', async () => {
     const { body: pools } = await alcove.api('GET', '/warm-pools')
     for (const { id } of pools as unknown as { id: string }[]) await alcove.api('DELETE', `/warm-pools/${id}`)
     await using _first = await createBox(alcove)
-    // Callers cannot list these warm sandboxes, because nobody owns them. So the test waits until a create claims one of them.
+    // Callers cannot list the warm sandboxes, because nobody owns them. So wait until a create has claimed a warm sandbox.
     const isClaimed = async () => {
       await using next = await createBox(alcove)
       assert.equal(await next.run('echo here'), 'here')

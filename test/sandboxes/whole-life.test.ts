@@ -43,7 +43,7 @@ suite('the whole life of a sandbox by the SDK', () => {
     await sandbox.delete(60, true)
   })
 
-  test('forks have the files of their parent and another machine id, and the tree of forks can be listed', async () => {
+  test('forks have their parent’s files but machine ids of their own, and the tree of forks can be listed', async () => {
     const parent = await daytona.create({ labels: { family: 'fork' }, envVars: { COLOUR: 'green' } })
     await run(parent, 'echo before > file; mkdir -p deep/er; echo x > deep/er/file')
     const child = await parent.fork({ name: `child-${parent.id}` })
@@ -63,7 +63,7 @@ suite('the whole life of a sandbox by the SDK', () => {
     }
     assert.deepEqual(await idsAt(`${grandchild.id}/ancestors`), [parent.id, child.id])
     assert.deepEqual(await idsAt(`${parent.id}/forks`), [child.id])
-    // Deletes the parent. Its forks stay.
+    // Delete the parent. The forks of the parent stay.
     await parent.delete(60, true)
     assert.equal(await run(child, 'cat file'), 'child')
     assert.equal((await alcove.api('GET', `/sandbox/${child.id}/parent`)).status, 404)
@@ -73,7 +73,7 @@ suite('the whole life of a sandbox by the SDK', () => {
     await Promise.all([child.delete(60, true), grandchild.delete(60, true)])
   })
 
-  test('snapshots of a running or paused sandbox can start sandboxes even after that sandbox is deleted', async () => {
+  test('a snapshot of a running or paused sandbox can start sandboxes even after its source is deleted', async () => {
     const sandbox = await daytona.create()
     await run(sandbox, 'echo then > file')
     const name = `whole-life-${sandbox.id}`
@@ -108,7 +108,7 @@ suite('the whole life of a sandbox by the SDK', () => {
     await sandbox.delete(60, true)
   })
 
-  test('if 100 callers send conflicting verbs for sandboxes, no call answers 500 or hangs', async () => {
+  test('if 100 calls with conflicting verbs for a few sandboxes run at once, no call answers 500 or hangs', async () => {
     const { id } = await daytona.create()
     let state = 7
     const random = (below: number) => {
@@ -128,11 +128,11 @@ suite('the whole life of a sandbox by the SDK', () => {
       'recover',
       'delete',
     ]
-    /** The calls never delete the first sandbox. They delete some of its forks while other calls still use these forks. */
+    /** The calls never delete the first sandbox. They delete some of its forks while some calls still use these forks. */
     const family = [id]
     const deleted = new Set<string>()
     const calls = Array.from({ length: 100 }, async (_, n) => {
-      // Starts ten calls together every 150 ms, so that a call often names a sandbox in which another verb is in progress.
+      // Start ten calls together every 150 ms, so that a call often names a sandbox for which a different verb is in progress.
       await new Promise((resolve) => setTimeout(resolve, Math.floor(n / 10) * 150))
       const verb = verbs[random(verbs.length)]!
       const target = verb === 'delete' ? family.at(-1)! : family[random(2) * random(family.length)]!

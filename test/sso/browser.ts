@@ -1,4 +1,5 @@
-// A simulated browser for sign-ins. It stores cookies per origin. `go` follows no redirect, but returns its URL.
+// A simulated browser for sign-ins. It stores cookies per origin. The method `go` follows no redirect, but returns the URL to which
+// the redirect leads.
 import type { TestControl } from '../control/harness.ts'
 
 export type Page = {
@@ -75,7 +76,7 @@ export class Browser {
   }
 
   /**
-   * Signs in at the identity provider: follows its redirects and fills in its form. Stops at the redirect back to
+   * Signs in at the identity provider: follows the provider's redirects and fills in its form. Stops at the redirect back to
    * control.
    */
   async signInAt(url: string, login: string): Promise<string> {

@@ -13,11 +13,14 @@ export type SsoControl = AsyncDisposable & {
   providerId: string
   /** URL at which the people of this organization begin to sign in. */
   startUrl: string
-  /** Changes the organization's settings for its identity provider, by the API as the owner. */
+  /** Changes the organization's settings for its identity provider, by an API call as the owner. */
   change: (change: object) => Promise<void>
-  /** Signs a person in and returns the last page. Without `browser`, a new one is used. */
+  /** Signs a person in and returns the last page. Without `browser`, a new browser is used. */
   signIn: (login: string, browser?: Browser) => Promise<Page>
-  /** Signs a person in up to the last step. Returns the URL to which the identity provider then redirects the browser. */
+  /**
+   * Begins to sign a person in, and stops before the last step. Returns the URL to which the identity provider redirects the
+   * browser.
+   */
   comeBack: (login: string, browser: Browser) => Promise<string>
 }
 

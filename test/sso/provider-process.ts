@@ -1,5 +1,5 @@
-// A real OpenID provider (oidc-provider) in a process of its own. It sends its address over the IPC channel and gets accounts and
-// keys from the test. People sign in with a form and cookies.
+// A real OpenID provider (oidc-provider) in a process of its own. Over the IPC channel, it sends its address to the test, and gets
+// accounts and keys from the test. People sign in with a form and cookies.
 
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
@@ -13,7 +13,7 @@ type Accounts = Record<string, Record<string, unknown>>
 
 const stored = new Map<string, AdapterPayload>()
 
-/** The OpenID provider's storage. New signing keys make a new `Provider`, which keeps this storage. */
+/** The OpenID provider's storage. A change of signing keys makes a new object `Provider`, which goes on with this storage. */
 const adapter = (model: string): Adapter => {
   const keyOf = (id: string) => `${model} ${id}`
   const find = (is: (payload: AdapterPayload) => boolean) => [...stored.values()].find(is)

@@ -22,7 +22,7 @@ export type ProviderOrder =
 export type TestProvider = AsyncDisposable & {
   issuer: string
   setup: ProviderSetup
-  /** Sets all accounts of the provider: the claims for each login name. */
+  /** Sets all accounts of the provider. `accounts`: the claims for each login name. */
   setAccounts: (accounts: Record<string, Record<string, unknown>>) => Promise<void>
   /** Makes the provider sign with a new key, and publish only that key. */
   rotate: () => Promise<void>
@@ -35,7 +35,7 @@ export type TestProvider = AsyncDisposable & {
 
 const standardSetup: ProviderSetup = {
   clientId: 'alcove-client',
-  // The secret has characters that a client must encode for HTTP Basic authentication.
+  // The client secret has characters that a client must encode for HTTP Basic authentication.
   clientSecret: 'secret:of/the+client%',
   redirectUri: 'http://control.test:3000/api/auth/sso/callback',
   authMethod: 'client_secret_basic',

@@ -29,7 +29,7 @@ export type Receiver = {
   spans: () => SeenSpan[]
   lines: () => SeenLine[]
   metrics: () => SeenMetric[]
-  /** Resolves when `done` returns true, which is checked whenever data arrives. Rejects if that takes too long. */
+  /** Resolves when `done` returns true. `done` is called whenever data arrives. Rejects after a time limit. */
   until: (what: string, done: () => boolean) => Promise<void>
   [Symbol.asyncDispose]: () => Promise<void>
 }
@@ -89,7 +89,10 @@ const metricsIn = (sent: Sent): SeenMetric[] =>
 
 const waitMs = 60_000
 
-/** Starts a receiver. `answer` is called after each request has been read. By default, it answers 200 with an empty JSON object. */
+/**
+ * Starts a receiver. `answer` is called after each request has been read, and sends the answer. By default, the answer is 200 with
+ * an empty JSON object.
+ */
 export const startReceiver = async (
   answer: (response: ServerResponse) => void = (response) => response.writeHead(200).end('{}'),
 ): Promise<Receiver> => {
