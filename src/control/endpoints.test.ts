@@ -215,8 +215,8 @@ suite('the endpoints of control', () => {
         const stranger = app.as('stranger')
         const ask = async (values: Record<string, string>) => {
           const { status, body } = await stranger.send(route.method, pathOf(route, values), bodyOf(route))
-          // An error message may contain an id. Replaced by `…`, it no longer makes messages about existing and missing objects
-          // differ.
+          // An error message may contain an id. The test replaces the id by `…`, so that messages about existing and missing
+          // objects can be equal.
           const own = Object.values(values).map((value) => value.replaceAll(/[^\w-]/g, '\\$&'))
           const said = String(body?.message).replaceAll(new RegExp(`(?<= )(${own.join('|')})(?= not found)`, 'g'), '…')
           return { status, message: said, code: body?.code }

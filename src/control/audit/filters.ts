@@ -19,8 +19,8 @@ const readTime = (name: string, text: unknown): Date => {
 
 /**
  * SQL condition: the call of an audit row has one of these actions or target types (scenarios.ts). A call that this version
- * does not know has the action `update` and the target type `other`. If `values` contains that word, the condition matches
- * every call except the known calls that do not fit. So it matches all unknown calls.
+ * does not know has the action `update` and the target type `other`. If `values` contains this action or target type, unknown
+ * calls must match, too. The condition then matches all calls except the known calls that do not fit.
  */
 const hasWord = (sql: Sql, word: 'action' | 'targetType', values: readonly string[]): Condition => {
   const fits = (call: string) => values.includes(scenarioOf(call)[word])

@@ -68,7 +68,8 @@ export class HostAuthority {
   makeOwn(): { ca: string; cert: string; key: string } {
     const issuer = { name, privateKey: this.#privateKey }
     const { certificate, privateKey } = makeServerCertificate(issuer, [controlHostName], spanOf(certificateDays))
-    // The authority's certificate is included: a machine that joins compares its hash with the hash in the token.
+    // The authority's certificate is included, because a machine that joins compares the hash of this certificate with the
+    // hash in its token.
     return { ca: this.certificate, cert: certificate + this.certificate, key: privateKey }
   }
 }

@@ -47,7 +47,7 @@ const readEndpoint = (document: Record<string, unknown>, name: string): string =
 
 /**
  * Throws if the discovery document names an issuer other than `issuerUrl`. Providers with one URL for all customers are
- * refused.
+ * refused, because their document names another issuer.
  */
 const checkIssuer = (document: Record<string, unknown>, issuerUrl: string): string => {
   const { issuer } = document

@@ -44,8 +44,8 @@ const isBelowCopy = (sql: Sql) => sql`
     or exists (select from sandboxes where archive_base = images.name and state <> 'destroyed'))`
 
 /**
- * SQL condition: a snapshot, a sandbox, a disk in the object store, or an image that has this image as its base needs the
- * image.
+ * SQL condition: the image is stored as wanted, or something else needs it. This can be an image that has this image as its
+ * base, or a sandbox. If the image is a base, it can be a disk in the object store, too.
  */
 const isNeeded = (sql: Sql) => sql`
   (images.wanted or exists (select from images above where above.base = images.name)

@@ -36,8 +36,8 @@ const daysOpen = 7
 const day = 86_400_000
 const mostPending = 1000
 /**
- * Maximum numbers of invitation mails within 24 hours: per organization, and per address. The addresses may belong to people
- * who never asked for mail.
+ * Maximum numbers of invitation mails that one organization sends within 24 hours: in all, and to one address. The addresses
+ * may belong to people who never asked for mail.
  */
 const mostInADay = { ofOrganization: 1000, toAddress: 10 }
 

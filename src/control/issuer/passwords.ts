@@ -12,8 +12,8 @@ const passes = 2
 const tagLength = 32
 
 /**
- * Queues for hashing, because each hash needs a thread and 19 MiB. Known browsers, in which somebody has signed in before,
- * never wait behind new browsers.
+ * Queues for hashing, because each hash needs a thread and 19 MiB. Known browsers, in which somebody has signed in to the
+ * account before, never wait behind new browsers.
  */
 const lanes = { known: new FairQueue({ atOnce: 1 }), other: new FairQueue({ atOnce: 2 }) }
 export type HashingLane = keyof typeof lanes

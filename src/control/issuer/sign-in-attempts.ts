@@ -1,7 +1,7 @@
 // Limits wrong passwords, whether or not an account exists. Attackers cannot lock out the owner of an account:
 // - A known browser has its own allowance, which nobody else can use up.
 // - New browsers of one source (an IPv4 address or an IPv6 /64) share a limit, and so do new browsers of one site (a /48).
-// - New browsers of one source have a lower limit for each name (e-mail address) with which they sign in.
+// - New browsers of one source have a lower limit for each name with which they sign in: an e-mail address or a one-time link.
 // - While a name is attacked from anywhere, each source has fewer attempts for this name, but always some.
 import { createHmac } from 'node:crypto'
 import { networkOf } from '#src/kit/network-of.ts'
@@ -24,8 +24,8 @@ export const allowed = {
   /** The limit that replaces `sourceAndName` while the name is under attack (`attackedAfter`). */
   sourceAndAttackedName: 3,
   /**
-   * A name (e-mail address) is under attack after this many wrong passwords in an hour. Wrong passwords from a known browser
-   * count only above the limit `browser`.
+   * A name (an e-mail address or a one-time link) is under attack after this many wrong passwords in an hour. Wrong passwords
+   * from a known browser count only above the limit `browser`.
    */
   attackedAfter: 50,
 }

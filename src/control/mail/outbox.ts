@@ -38,8 +38,8 @@ export const openOutbox = (parts: OutboxParts, { sweepSeconds }: { sweepSeconds:
     for (let sent = 0; sent < mailsPerSweep && !isClosed; sent += 1) if (!(await sendNext(parts))) return
   }
   /**
-   * Starts a delivery after the end of the running delivery, which may have missed a new mail. Until then, all calls get one
-   * promise.
+   * Starts a delivery after the end of the running delivery, which may have missed a new mail. Until then, all calls get the
+   * same promise.
    */
   const deliver = () => {
     if (next !== undefined) return next

@@ -6,8 +6,8 @@ import { countMail, deleteMailAbout, insertMail, type NewMail } from './store.ts
 /** Maximum number of mails in the outbox. This number is reached only if the mail server has been unreachable for long. */
 const mostWaiting = 10_000
 /**
- * A user may queue another mail only while fewer mails of the user wait than a ninth of the outbox's free places. For a single
- * user, that limit is 1,000 mails: a ninth of the 9,000 places that are then free.
+ * A user may queue another mail only while the user has few waiting mails: fewer than a ninth of the outbox's free places. So
+ * one user can fill at most a tenth of the outbox. With 1,000 waiting mails, 9,000 places are free, and 1,000 is a ninth of it.
  */
 const share = 9
 

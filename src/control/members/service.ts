@@ -89,8 +89,8 @@ export const leaveOrganization = async (parts: ChangeParts, { caller, organizati
 type Joining = { organizationId: string; userId: string; role: 'owner' | 'member'; roleIds: readonly string[] }
 
 /**
- * Makes a user a member. Returns false if the user is a member already. Call this only inside `changeMembership`. Each role
- * must belong to the organization or be global.
+ * Makes a user a member. Returns false if the user is a member already. Call this only inside `changeMembership`. The calling
+ * function must check that each role belongs to the organization or is global. This function does not check it.
  */
 export const joinOrganization = async (sql: Transaction, joining: Joining, now: Date): Promise<boolean> => {
   // This check comes before the limit: a member must not be refused because the organization is full.

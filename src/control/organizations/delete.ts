@@ -14,7 +14,7 @@ import { holdOrganization, isOwner, removeOrganization } from './store.ts'
 
 const mostTries = 5
 
-/** Repeats `work` after a deadlock. Concurrent creates lock some of the tables of a delete in another order. */
+/** Repeats `work` after a deadlock. Concurrent creates lock some of the tables in another order than `deleteOrganization`. */
 const retryDeadlocks = async <T>(work: () => Promise<T>): Promise<T> => {
   for (let tries = 1; ; tries++) {
     try {

@@ -73,8 +73,8 @@ export const createLimits = (standard: RateLimits, shared: SharedCounters): Limi
   const failures = standard['failed-auth']
 
   /**
-   * Throws 429 if the client IP address has sent too many wrong credentials. Called before the credential of the call is
-   * checked, but after the check if `needs` of the route is `member or ssh-gateway`.
+   * Throws 429 if the client IP address has sent too many wrong credentials. Called before the guard checks the credential. On
+   * routes for `member or ssh-gateway`, called after the guard. Not called on routes for `proxy` or `runner`.
    */
   const checkFailures = async (request: FastifyRequest) => {
     if (failures === undefined) return

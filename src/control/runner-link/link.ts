@@ -214,8 +214,8 @@ export const serveRunnerLink = (
           isRefused = true
           return socket.close(1008, `the gate of runner ${runnerId} must have its id`)
         }
-        // If the message names no gate, control adds the gate of the runner's host. The server's gate cannot serve this runner,
-        // because the runner's address is a path on its own host.
+        // If the message names no gate, control adds the gate of the runner's host. Otherwise, the server's gate would serve the
+        // runner. But the server's gate cannot reach the runner's address, which is a path on the runner's host.
         if (isCertified) message.gate = await withKeptUrl(parts, runnerId, message.gate ?? {})
         await writeHello(database.sql, runnerId, message, { silentBefore: silentBefore(parts), now: clock.now() })
         await reconcileSnapshots(database, clock.now())
