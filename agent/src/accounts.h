@@ -1,5 +1,5 @@
 /*
- * Reads /etc/passwd and /etc/group of the sandbox. Uses no function of libc for this, because such a function could load the
+ * Reads /etc/passwd and /etc/group of the sandbox. Does not call getpwnam or getgrnam of libc, because they could load the
  * sandbox's libraries or ask its daemons. Reads at most 4 MiB, because the sandbox decides how long these files are. Call these
  * functions only in forked processes: the sandbox's disk may be slow.
  */

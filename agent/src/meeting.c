@@ -22,8 +22,8 @@ static unsigned long long last_name;
 static pid_t maker;
 
 /*
- * Removes the directory of the named pipes to shells. Only an agent in a test needs this: elsewhere the directory ends with the
- * sandbox.
+ * Removes the directory of the named pipes to shells. Only an agent in a test needs this: elsewhere the sandbox ends with its
+ * agent.
  */
 static void remove_directory(void) {
   DIR *entries = getpid() == maker ? opendir(directory) : NULL; /* a forked process leaves the directory alone */
