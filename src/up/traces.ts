@@ -14,7 +14,7 @@ type Kind = {
   what: string
   list: (data: DataDirectory) => string[]
   remove: (data: DataDirectory, name: string) => void
-  /** Finds the processes that use a loop device, so that it cannot be removed. Only the kind `loop device` has this function. */
+  /** Finds the processes that prevent the removal of a loop device. Only the kind `loop device` has this function. */
   holders?: (name: string) => Holder[]
 }
 

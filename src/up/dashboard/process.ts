@@ -30,7 +30,7 @@ const complain = (error: Error & { errors?: readonly Error[] }): never => {
   process.exit(1)
 }
 
-// `native`: Node loads Vite's configuration. Otherwise Vite would write a file beside the configuration, which may be read-only.
+// `native`: Node loads Vite's configuration. Otherwise Vite would write a file beside it, but the checkout may be read-only.
 await build({
   root: source,
   configLoader: 'native',

@@ -28,7 +28,7 @@ export class Renewal implements AsyncDisposable {
 
   constructor(parts: RenewalParts) {
     this.#parts = parts
-    // If nobody waits for the certificates, the disposal rejects this promise. Without a handler, that would end the process.
+    // The disposal may reject this promise while nobody waits for it. Without a handler, the rejection would end the process.
     this.#has.promise.catch(() => {})
     if (parts.endsAt() !== undefined) this.#has.resolve()
     this.#loop = this.#keepRenewing()
