@@ -8,7 +8,7 @@ export const imageKinds = ['images', 'layers', 'lines'] as const
 export type ImageKind = (typeof imageKinds)[number]
 
 /**
- * Why a runner deletes files of images. `unused`: no image or snapshot needs the files. `age`: the files were not used for a long
+ * Why a runner frees this disk space. `unused`: no image or snapshot needs the files. `age`: the files were not used for a long
  * time. `pressure`: the files exceed their limit, or the disk is nearly full.
  */
 export const givenBackReasons = ['unused', 'age', 'pressure'] as const

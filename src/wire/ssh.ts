@@ -1,10 +1,14 @@
-// Messages that the SSH gateway sends to control and to the gate. The gateway asks control about an SSH token with `GET
-// /sandbox/ssh-access/validate`. For each command and each forwarded port, it opens a WebSocket to the gate, with the SSH token as
-// bearer token. `/toolbox/{id}/ssh/command`: a command, a shell or a subsystem. The gateway first sends a `CommandStart`. Text
-// messages are then the JSON of `ToCommand` and `FromCommand`, and binary messages carry bytes. Bytes to the command are its input.
-// Bytes from it begin with the number of their stream (`streamNumbers`). The gateway may send `inputWindowBytes` of input; each
-// `credit` of the command allows more. `/toolbox/{id}/ssh/port?port=N`: a connection to a loopback port of the sandbox. Binary
-// messages carry its bytes. The text message `eof` says that its sender will send no more.
+// Messages that the SSH gateway sends to control and to the gate. The gateway asks control about an SSH token with
+// `GET /sandbox/ssh-access/validate`. For each command and each forwarded port, the gateway opens a WebSocket to the gate, with the
+// SSH token as bearer token. There are two paths:
+//
+// `/toolbox/{id}/ssh/command`: a command, a shell or a subsystem. The gateway first sends a `CommandStart`. Text messages are then
+// the JSON of `ToCommand` and `FromCommand`, and binary messages carry bytes. Bytes to the command are its input. Bytes from the
+// command begin with the number of their stream (`streamNumbers`). The gateway may send `inputWindowBytes` of input; each `credit`
+// of the command allows more.
+//
+// `/toolbox/{id}/ssh/port?port=N`: a connection to a loopback port of the sandbox. Binary messages carry the connection's bytes.
+// The text message `eof` says that its sender will send no more.
 
 /** The form of an SSH token. It needs no escaping as a user name, in a URL or in a shell. */
 export const sshToken = /^ssh_[a-z0-9]{32}$/
