@@ -12,7 +12,7 @@ export const step = {
   deleteSubvolume: (path: string): Step => ['delete-subvolume', path],
   /** Copies a subvolume as it is now. Fails if something with the name `to` exists. */
   snapshot: (from: string, to: string): Step => ['snapshot', from, to],
-  /** Removes a directory and everything below it. Only the launcher may be able to reach the directory. */
+  /** Removes a directory and everything below it. Use this step only if no other process can reach the directory. */
   removeTree: (path: string): Step => ['remove-tree', path],
   /** Removes a file below a directory that a sandbox may have filled. Follows no symbolic link in that directory. */
   forgetFile: (directory: string, path: string): Step => ['forget-file', directory, path],
@@ -23,7 +23,7 @@ export const step = {
    * - file capabilities that work outside of the sandbox
    * - overlay attributes with values that Alcove's overlays do not set
    *
-   * The sandbox's users are the `count` ids from `firstId` on. Only the launcher may be able to reach the directory.
+   * The sandbox's users are the `count` ids from `firstId` on. No other process may reach the directory meanwhile.
    */
   disarm: (path: string, firstId: number, count: number): Step => ['disarm', path, String(firstId), String(count)],
   rename: (from: string, to: string): Step => ['rename', from, to],
@@ -31,7 +31,7 @@ export const step = {
   sync: (path: string): Step => ['sync', path],
   /** Creates a directory if it does not exist. Sets its owner and mode in any case. */
   directory: (path: string, owner: number, mode: number): Step => ['directory', path, String(owner), mode.toString(8)],
-  /** Writes a file with this text and owner and with mode 0644. Replaces any file that has this path. */
+  /** Writes a file with this text and owner and with mode 0644. Overwrites an existing file. Fails at a symbolic link. */
   file: (path: string, owner: number, text: string): Step => ['file', path, String(owner), text],
   /** Writes a file if it does not exist or is empty. */
   newFile: (path: string, owner: number, text: string): Step => ['new-file', path, String(owner), text],

@@ -26,7 +26,7 @@ type Wanted = {
   made?: WrittenArchive
 }
 
-/** Maximum number of saves that run at the same time. At most one of these saves is for the same organization. */
+/** Maximum number of saves that run at the same time. Each organization has at most one of these saves. */
 const atOnce = 2
 
 export class Saver implements Disposable {

@@ -7,7 +7,7 @@ const MiB = 1024 ** 2
 
 /**
  * Makes a fake host. `rates`: MiB per second by which each sandbox makes memory grow while it is not frozen. `host`: MiB per second
- * by which the host itself does.
+ * by which memory grows without any sandbox.
  */
 const hostWith = (rates: Record<string, number>, host = 0) => {
   const held = new Set<string>()
@@ -113,7 +113,7 @@ suite('the experiment that finds the sandbox that makes kernel memory grow', () 
 })
 
 suite('how sandboxes are blamed for growth of kernel memory', () => {
-  test('`Ledger` divides the blame for memory growth by the CPU time that the kernel spent for each sandbox', () => {
+  test('`Ledger` blames sandboxes for growth in proportion to the CPU time that the kernel spent for each', () => {
     const ledger = new Ledger()
     ledger.note(
       0,

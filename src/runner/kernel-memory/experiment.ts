@@ -7,7 +7,7 @@
 const MiB = 1024 ** 2
 
 export type ExperimentParts = {
-  /** Returns how many bytes of kernel memory count towards no sandbox's memory limit at this moment. */
+  /** Returns how many bytes of kernel memory count towards no memory limit at this moment. */
   uncharged: () => number
   /**
    * Freezes a sandbox until `release` aborts. Resolves with true when the sandbox is frozen, or with false if it cannot be

@@ -39,7 +39,10 @@ export type Images = {
    * files, puts them into the object store first.
    */
   identityOf?: ImageStore['identityOf']
-  /** Calls a function with the name of an image that has the base's files. If this host has no such image, fetches it first. */
+  /**
+   * Calls a function with the name of an image that has the base's files. If this host lacks the files, fetches them first from the
+   * object store.
+   */
   withBase?: ImageStore['withBase']
 }
 

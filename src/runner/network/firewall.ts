@@ -44,8 +44,8 @@ export type Firewall = {
   open: (slots: readonly number[]) => Promise<void>
   apply: (slot: number, policy: NetworkPolicy) => Promise<void>
   /**
-   * Makes a slot's connections count towards this organization's limit. For a new slot, the nft table is changed when the promise
-   * resolves. For the slot of a claimed warm sandbox, it is changed a moment later.
+   * Makes a slot's connections count towards this organization's limit. For a new slot, the nft table has been changed when the
+   * promise resolves. For the slot of a claimed warm sandbox, the table is changed a moment later.
    */
   assign: (slot: number, organizationId: string | undefined) => Promise<void>
   forget: (slots: readonly number[]) => Promise<void>

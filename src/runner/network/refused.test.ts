@@ -169,7 +169,7 @@ if (!isPrivateHost) {
       await runCommand(['ip', 'addr', 'del', `${web.listed}/32`, 'dev', 'lo'])
     })
 
-    test('on the host, the Linux user of Alcove’s resolver can reach only other resolvers, at port 53', async () => {
+    test('on the host, the Linux user of Alcove’s resolver can connect only to port 53', async () => {
       await using _listening = await listenIn(undefined, [8080])
       const from = (uid: number, to: string, port: number) =>
         runCommand([

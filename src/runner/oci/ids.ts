@@ -1,6 +1,6 @@
 // The user ids of sandboxes on the host. Group ids are handled in the same way. On disks and in images, a file's owner is the id in
 // the sandbox plus `uidBase`, so disks can be copied between sandboxes. A running sandbox has host ids of its own. The sandbox's
-// idmapped mounts show each file with its host id instead of the id on the disk.
+// idmapped mounts show each file as owned by one of these host ids, instead of the id on the disk.
 
 import { diskIds, moreRunningIds, runningIds } from '#src/kit/sandbox-ids.ts'
 

@@ -44,7 +44,8 @@ suite('renaming directories of an image in a sandbox', { skip: needsRoot }, () =
     assert.match((await box.run(sandboxId, 'ls /opt/tool')).output, /No such file/)
     await box.run(sandboxId, 'mkdir /opt/tool; echo new > /opt/tool/new')
     assert.equal((await box.run(sandboxId, 'ls /opt/tool')).output, 'new')
-    // Renames subdirectories of tool2, which was renamed itself: within tool2, out of tool2, and back.
+    // Renames subdirectories of tool2, which was renamed itself: within tool2, out of tool2, onto the image's empty directory
+    // /opt/other, and back.
     await renamed(sandboxId, '/opt/tool2/lib', '/opt/tool2/library')
     await renamed(sandboxId, '/opt/tool2/library/deep', '/deep')
     await renamed(sandboxId, '/deep', '/opt/other')

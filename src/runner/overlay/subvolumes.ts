@@ -83,7 +83,7 @@ export class Subvolumes {
     try {
       await (this.areSubvolumes ? this.#copies.run(copy) : this.#copyFiles(copy))
     } catch (error) {
-      // On a full disk, btrfs can make a copy but cannot change the copy. If the removal fails, the next opening of the pool
+      // On a full disk, btrfs can make a copy but cannot change the copy. If the removal fails, the next start of the runner
       // removes the copy.
       await this.remove(unfinished).catch(() => {})
       throw error

@@ -13,7 +13,9 @@ type Parts = {
   launcher: string
   store: ObjectStore
   image: string
-  /** Finds the template's base image on this host, or fetches it. Absent: no base image is fetched. */
+  /**
+   * Finds the template's base image on this host, or fetches its files from the object store. Absent: no base image is fetched.
+   */
   withBase?: ImageStore['withBase'] | undefined
   signal: AbortSignal
 }

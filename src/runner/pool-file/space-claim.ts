@@ -30,7 +30,10 @@ export type SpaceClaimParts = {
   image: string
   place: string
   log: Logger
-  /** The pool must be full when the host has this many bytes free. Only the pool's metadata may use these bytes. Default: 2 GiB. */
+  /**
+   * The pool must be full when the host has this many bytes free. After that, only the pool's metadata may grow into these bytes.
+   * Default: 2 GiB.
+   */
   keepFreeBytes?: number
   /** End of the runner's warning that the host's disk is nearly full. This text says what users will notice. */
   consequence?: string

@@ -1,4 +1,4 @@
-/** Returns the host's `/proc/cpuinfo`, reduced to the processors in `cpus`. */
+/** Returns the host's `/proc/cpuinfo` without the processors that are not in `cpus`. */
 export const renderCpuinfo = (ofHost: string, cpus: readonly number[]): string =>
   ofHost
     .split(/\n\n+/)

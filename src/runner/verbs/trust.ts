@@ -23,7 +23,7 @@ const lists = [
 ]
 /**
  * Directories for additional authorities, on different distributions: Debian and Alpine, Fedora, SUSE. When the distribution's tool
- * rebuilds the file of all authorities, it adds those in the directory.
+ * rebuilds the file of all authorities, the tool adds the authorities in these directories.
  */
 const additions = ['/usr/local/share/ca-certificates', '/etc/pki/ca-trust/source/anchors', '/etc/pki/trust/anchors']
 

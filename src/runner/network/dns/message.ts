@@ -7,7 +7,10 @@ export const codes = { ok: 0, formatError: 1, serverFailure: 2, noSuchName: 3, n
 type Code = (typeof codes)[keyof typeof codes]
 
 type Question = {
-  /** The first part of the received DNS message: its header (12 bytes) and its question. The answer begins with these bytes. */
+  /**
+   * The first part of the received DNS message: its header (12 bytes) and its question. The answer has a new header, and repeats
+   * the question.
+   */
   asked: Buffer
   type: number
   /** The name in the question, in lower case. Undefined if the name contains characters that no allowed domain may contain. */
