@@ -41,7 +41,7 @@ const shapes = new Map(lookalikes.flatMap((entry) => [...entry.slice(2)].map((le
 const byShape = (text: string) =>
   [...text.normalize('NFD').replaceAll(/\p{M}/gu, '')].map((letter) => shapes.get(letter) ?? letter).join('')
 
-/** Whether a text reads like a UUID, with or without separators, or as a URN. */
+/** Whether a text reads like a UUID, with any separators or without, or as a URN. */
 export const isIdLike = (text: string): boolean => isHex(bare(text))
 
 /**

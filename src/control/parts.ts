@@ -64,7 +64,10 @@ export type Settings = {
    * for single organizations.
    */
   ssoForAll: boolean
-  /** Rate limits per organization, or per IP address for unknown callers. An organization may have other limits of its own. */
+  /**
+   * Rate limits per organization. For wrong credentials and public paths: per IP address. An organization may have other limits of
+   * its own.
+   */
   rateLimits: RateLimits
   /** Number of reverse proxies in front of control. Control trusts only their entries in X-Forwarded-For. */
   trustedProxies: number

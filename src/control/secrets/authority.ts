@@ -9,8 +9,8 @@ import { type Authority, findAuthorities, insertAuthority, type Secret } from '.
 const dayMs = 86_400_000
 const authorityDays = 3650
 /**
- * Validity of a certificate that a runner shows to sandboxes in place of the host's own certificate. Control renews the certificate
- * after half of this time.
+ * Validity of a certificate that a runner shows to sandboxes in place of the certificate of a secret's host. Control renews the
+ * runner's certificate after half of this time.
  */
 const certificateDays = 14
 /** Maximum number of certificates that control keeps in memory. Control makes a missing certificate in about a millisecond. */

@@ -86,6 +86,7 @@ export const findLinkedUserId = async (sql: Sql, { provider, subject }: Account)
 /**
  * Finds the user with this e-mail address who can no longer sign in. Returns undefined unless all conditions are true:
  * - Only single sign-on has verified that the user has the address.
+ * - The user is no operator, and has no password and no account at an issuer.
  * - The user's SSO links belong to an earlier issuer, or were deleted with their provider.
  * - The user is a plain member of this organization, and otherwise only of a personal organization.
  */

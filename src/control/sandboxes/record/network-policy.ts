@@ -1,4 +1,4 @@
-// The network policy of a sandbox, as callers write it: lists of IPv4 CIDRs and of domains. Traffic to the items of both lists is
+// The network policy of a sandbox, as callers write it: lists of IPv4 CIDRs and of domains. Traffic to an item of either list is
 // allowed. Without lists, the public Internet is allowed. If all traffic is blocked, the lists have no effect.
 import { isIPv4 } from 'node:net'
 import { domainToASCII } from 'node:url'

@@ -1,6 +1,6 @@
-// Empties runners that the operator drains, which means takes out of service: archives their sandboxes, and starts them on other
-// runners. All progress is in the sandboxes' rows, so another control process can continue. If a caller then starts, stops or
-// deletes a sandbox, control ends its relocation.
+// Empties a runner that the operator has drained (taken out of service) with the option `move`: archives the runner's sandboxes.
+// Sandboxes that ran start again on other runners. All progress is in the sandboxes' rows, so another control process can continue.
+// If a caller then starts, stops or deletes a sandbox, control ends its relocation.
 
 import { findEmptied, listEmptied } from '#src/control/runners/service.ts'
 import type { RunningParts } from '#src/control/running.ts'

@@ -26,7 +26,7 @@ suite('settings of a sandbox that a caller may change', () => {
     ['post', 'backup', 'state', 'started'],
   ]
 
-  test('POST /sandbox/:sandboxIdOrName/public/:isPublic, POST /sandbox/:sandboxIdOrName/autostop/:interval, POST /sandbox/:sandboxIdOrName/autopause/:interval, POST /sandbox/:sandboxIdOrName/autoarchive/:interval, POST /sandbox/:sandboxIdOrName/autodelete/:interval, POST /sandbox/:sandboxIdOrName/backup: each call answers 200, and the reply shows the new value', () =>
+  test('POST /sandbox/:sandboxIdOrName/public/:isPublic, POST /sandbox/:sandboxIdOrName/autostop/:interval, POST /sandbox/:sandboxIdOrName/autopause/:interval, POST /sandbox/:sandboxIdOrName/autoarchive/:interval, POST /sandbox/:sandboxIdOrName/autodelete/:interval, POST /sandbox/:sandboxIdOrName/backup: each call answers 200; the reply and the stored sandbox have the new value', () =>
     withBox(async (app, id) => {
       for (const [method, path, field, value] of good) {
         const reply = await app.as('member')[method](`/sandbox/box/${path}`)
