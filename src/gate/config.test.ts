@@ -35,7 +35,7 @@ suite('settings of the gate', () => {
     assert.throws(() => loadConfig(withoutKey), /ALCOVE_PROXY_KEY is missing/)
   })
 
-  test('a gate that accepts calls of other gates needs certificates, and an address with a port for these', () => {
+  test('a gate that accepts calls of other gates needs certificates, and a listen address with a port', () => {
     const listening = { ...needed, ALCOVE_GATE_PEERS_LISTEN: '0.0.0.0:4604', ALCOVE_GATE_ID: 'second' }
     const { gateId, peersListen } = loadConfig({ ...listening, ALCOVE_CERTIFICATES_DIR: '/certificates' })
     assert.deepEqual([gateId, peersListen], ['second', { host: '0.0.0.0', port: 4604 }])

@@ -32,8 +32,8 @@ export const createDoor = (
     } satisfies Need)
     // A ticket for another gate names a unix socket of that gate's host. On this host, the path could be the socket of any program.
     if (home !== gateId) throw new Problem('unauthorized', undefined, { cause: 'the ticket is for another gate' })
-    // The runner's address comes only from the signed ticket. If a call from another gate could name the address, that gate could
-    // choose any socket of this host.
+    // For a call from another gate, the runner's address comes only from the signed ticket. Otherwise that gate could choose any
+    // socket of this host.
     const found = await sandboxes.find({ ...entering, ...(runnerAddress !== undefined && { runnerAddress }) })
     // `found` has the present owner, because `find` has waited for the generation that control requires. This is true even just
     // after a claim.

@@ -1,8 +1,8 @@
 // Asks a runner how many processes of a sandbox the kernel has killed for lack of memory, and when. A question costs more than a
-// short command. So commands of one sandbox that end while a question is pending share the next one.
+// short command. So commands of one sandbox that end while a question is pending share the next question.
 import type { GateRequest, MemoryKillsHere } from '#src/wire/gate-link.ts'
 
-/** Maximum time, in milliseconds, that the gate waits for the runner's answer. */
+/** Maximum time, in milliseconds, that a call of `find` waits for the runner's answer. */
 const longestMs = 1000
 
 /** Asks the runner how many processes of a sandbox were killed for lack of memory; implemented by `RunnerLink`. */

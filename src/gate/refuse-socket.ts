@@ -33,7 +33,10 @@ const wordingOf = ({ url = '/', headers }: IncomingMessage): Wording | undefined
   return isWebSocket ? wordings.find(([path]) => path.test(url))?.[1] : undefined
 }
 
-/** Whether the client shows its user no HTTP answer to a refused upgrade, as SDKs and browsers do. Then the gate upgrades first. */
+/**
+ * Whether the client hides the HTTP answer to a refused upgrade from its user. SDKs and browsers hide such answers. For them, the
+ * gate upgrades first.
+ */
 const hidesAnswers = ({ headers }: IncomingMessage): boolean =>
   headers.origin !== undefined ||
   headers[sdkVersionHeader] !== undefined ||

@@ -34,8 +34,8 @@ const looks: readonly string[] = ['GET /system/metrics']
 const signedFields = ['path', 'expires', 'signature']
 
 /**
- * Reads a signed file URL: its credential, and the one toolbox call that the URL allows. Control checks the signature of the
- * file's path. The URL of the toolbox call (`rest`) contains only that path.
+ * Reads a signed file URL: its credential, and the one toolbox call that the URL allows. The gate builds the URL of the toolbox
+ * call (`rest`) from the file's path, whose signature control checks. So the toolbox gets no other path.
  */
 const readSignature = (method: string, path: string, query: string) => {
   if (!signable.includes(`${method} ${path}`)) return undefined

@@ -238,7 +238,10 @@ export class Peer implements Disposable {
   }
 }
 
-/** Reads why the other gate refused to connect to a port of a sandbox. Throws if the answer is not a refusal of a gate. */
+/**
+ * Reads why the other gate refused to connect to a port of a sandbox. Throws if the other gate refuses our certificate, or if the
+ * answer does not come from a gate.
+ */
 const problemIn = async (answer: IncomingMessage, port: number): Promise<Problem> => {
   const why = answer.headers[refusedHeader]
   if (why !== undefined) throw new PeerRefuses(`its gate refuses the certificate of this gate (${String(why)})`)

@@ -61,8 +61,8 @@ const namesOf = (address: PreviewAddress, { sandboxId, openedBy, hostInside }: A
 }
 
 /**
- * Rewrites a URL from the header `Origin` or `Referer`. If the URL has the preview's host name, it gets the name by which the
- * sandbox's server is called. Other URLs stay unchanged.
+ * Rewrites a URL from the header `Origin` or `Referer`. If the URL's host is the preview's host, `called` replaces this host. Other
+ * URLs stay unchanged.
  */
 const asCalled = (url: string | undefined, { host, called }: Names, isSecure: boolean): string | undefined => {
   if (url === undefined || called === host || !URL.canParse(url)) return url
