@@ -1,4 +1,4 @@
-// Checks that a caller has every permission that the caller gives to, or takes from, a key or a member.
+// Checks that a caller has every permission that the caller gives to an API key or to new members, or gives up by leaving.
 import { Problem } from '#src/problems.ts'
 import { allPermissions, type Permission } from './permissions.ts'
 import type { Caller } from './route.ts'
