@@ -1,4 +1,5 @@
-// Finds the mirror and the release that apt uses on this host, for the default image. Ignores package archives of other vendors.
+// Finds the mirror and the release that apt uses on this host, for the default image. Ignores package archives that do not belong
+// to the distribution.
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 

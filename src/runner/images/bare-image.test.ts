@@ -1,5 +1,5 @@
-// Tests images that lack most of the default image: they have one static program or none, and no users, bash, home directory or
-// `/etc`.
+// Tests images that lack most of the default image: they have no program but busybox, and neither bash nor home directories. Only
+// one image has `/etc` and users.
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'

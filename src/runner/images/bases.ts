@@ -77,8 +77,8 @@ export class Bases {
   }
 
   /**
-   * Calls `use` with the name of an image here that has the files of the base image. Fetches an image first if none has them.
-   * Throws `ImageFailed` if the fetching fails.
+   * Calls `use` with the name of an image on this host that has the files of the base image. First makes this image if it is
+   * missing, and fetches its files if this host lacks them. Throws `ImageFailed` if that fails.
    */
   async with<T>(identity: BaseIdentity, transfer: Transfer, use: (image: string) => Promise<T>): Promise<T> {
     const { library, onChange } = this.#parts

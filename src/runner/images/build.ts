@@ -33,8 +33,8 @@ type BuildParts = {
 }
 
 /**
- * Runs the build in a mount namespace without the pools of runners. A pool that a build has mounted could not be removed. The file
- * system of the build's own directory stays mounted.
+ * Runs the build in a mount namespace without the pools of runners. A pool could not be removed while it is mounted in this
+ * namespace. The file system of the build's own directory stays mounted.
  */
 const withoutPools = `findmnt --noheadings --raw --types btrfs --output SOURCE,TARGET | while read -r device target; do
   at=$(printf %b "$target")

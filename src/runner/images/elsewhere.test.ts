@@ -68,7 +68,7 @@ if (!isPrivateHost) {
     ) => {
       const used: string[] = []
       const library = new Library({
-        // Each library needs a directory of its own, because a library removes other files from its directory when it starts.
+        // Each library needs a directory of its own, because a starting library removes unfinished work from its directory.
         poolDir: join(scratch, randomUUID()),
         filesDir: undefined,
         registries: {

@@ -1,4 +1,5 @@
-// Fetches an image of a registry: resolves its name to a digest, then downloads the layers that this host does not have.
+// Fetches an image of a registry: resolves its name to a digest, then downloads the layers that this host does not have. Reads
+// images from files, too.
 import { createHash } from 'node:crypto'
 import { chown, lstat, mkdir, realpath } from 'node:fs/promises'
 import { join, sep } from 'node:path'
@@ -18,8 +19,8 @@ export type Resolved = {
   /** Digest to which the name refers now: of a manifest, or of an index that lists a manifest for each platform. */
   digest: string
   /**
-   * Reference of the image for this host's platform, with the image's own digest. It differs from `digest` if the name refers to an
-   * index.
+   * Reference of the image for this host's platform, with the image's own digest. That digest differs from the field `digest` if
+   * the name refers to an index.
    */
   image: Reference
   manifest: Manifest

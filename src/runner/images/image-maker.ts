@@ -63,8 +63,8 @@ export type Making = { maxBytes: number; signal: AbortSignal; say: (said: Said) 
 const originOfFiles = 'files'
 const originOfNothing = 'scratch'
 /**
- * Origin of the base images of restored disks (`bringBelow`). Only images of one origin may share trees (directories of files). No
- * pulled image has this origin, so no pulled image may use a tree because of these base images.
+ * Origin of the base images of restored disks (`bringBelow`). Images of one origin may share trees (directories of files). No
+ * pulled image has this origin, so these base images give no pulled image the right to use a tree.
  */
 const originOfBases = 'bases'
 
@@ -224,8 +224,8 @@ export class ImageMaker {
   }
 
   /**
-   * Resolves an image's name to a digest: asks the registry's mirrors first, and then the registry. Mirrors are not used if the
-   * organization has credentials for the registry.
+   * Resolves an image's name to a digest. Asks the registry's mirrors, and the registry only if no mirror has the image. Mirrors
+   * are not used if the organization has credentials for the registry.
    */
   async resolve(reference: Reference, making: Making, scratch: string): Promise<Resolved> {
     const fetching = this.#fetching(scratch, making)

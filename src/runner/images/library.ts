@@ -274,8 +274,8 @@ export class Library {
   }
 
   /**
-   * Makes a base image for restored disks. The image has the files of `tree`, or without `tree` files from the object store. `list`
-   * omits the image.
+   * Makes a base image for restored disks. The image has the files of `tree`. Without `tree`, its files come from the object store.
+   * `list` omits the image.
    */
   async bringBelow(
     identity: BaseIdentity,
@@ -304,7 +304,7 @@ export class Library {
     return this.#records.all().flatMap(({ tree }) => builtInBelow(tree) ?? [])
   }
 
-  /** Returns user ids too large for the usual user id map of a sandbox that the image's files or definition use (oci/ids.ts). */
+  /** Returns the ids of file owners and of users in the definition that are too large for the usual id map (oci/ids.ts). */
   largeIdsOf(image: string): readonly number[] {
     return this.#records.read(image)?.largeIds ?? []
   }

@@ -90,7 +90,7 @@ export class Trees {
     }
   }
 
-  /** Whether a new tree can begin as a copy of the tree `name`. True only if that tree is where copies share blocks. */
+  /** Whether a new tree can begin as a copy of the tree `name`: only if that tree is on a file system where copies share blocks. */
   canBeCopied(name: string): boolean {
     return this.#sharing !== undefined && existsSync(join(this.#sharing.directory, name))
   }

@@ -18,8 +18,8 @@ export type Stage = {
   line: number
   from: Origin | 'scratch'
   /**
-   * Stages and images from which this stage's own lines copy or mount files. Stages and images that ONBUILD triggers of its base
-   * image name are not included.
+   * Stages and images from which this stage's own lines copy or mount files. What only ONBUILD triggers of the base image copy or
+   * mount is not included.
    */
   takesFrom: readonly Origin[]
   /** Returns the steps of this stage and the configuration of its result. `base`: configuration of the stage's base image. */

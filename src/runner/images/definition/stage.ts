@@ -46,7 +46,7 @@ type State = Surroundings & {
   steps: BuildStep[]
   /** Number of characters in the variables of all steps of this stage so far. */
   stepCharacters: number
-  /** Whether this stage has set CMD so far. A new ENTRYPOINT clears a CMD only if the base image has set it. */
+  /** Whether this stage has set CMD so far. A new ENTRYPOINT clears only a CMD that the image or stage in FROM has set. */
   hasOwnCmd: boolean
 }
 
