@@ -100,7 +100,7 @@ export class Build {
     if (this.#failure !== undefined) throw this.#failure.error
   }
 
-  /** Builds a stage after the stages that it needs. These are always earlier stages, so no two stages wait for each other. */
+  /** Builds a stage after the stages that it needs. `planOf` refuses circles, so no two stages wait for each other. */
   #start(looked: Looked): Promise<void> {
     const { index } = looked.stage
     const known = this.#runs.get(index)
