@@ -73,13 +73,13 @@ export type Selection = {
   /** Directories and links to create. Directories come first, each before the directories in it. */
   made: readonly CreatedEntry[]
   /**
-   * The files that are copied unchanged: those inside directories that a source matches and, if `unpacks` is false, those that a
-   * source matches directly.
+   * The files that are copied and never unpacked: those inside directories that a source matches and, if `unpacks` is false, those
+   * that a source matches directly.
    */
   files: WantedFiles
   /**
-   * If `unpacks` is true: the files that a source matches directly. Archives among them are unpacked. If another source matches
-   * the directory of such a file, the file is in `files` too.
+   * If `unpacks` is true: the files that a source matches directly. Archives among them are unpacked. If a source also matches the
+   * directory of such a file, the file is in `files` too.
    */
   unpacked: WantedFiles
   fileCount: number
