@@ -22,8 +22,8 @@ export interface Cgroup {
   /** Returns whether the cgroup is frozen. True also while a requested freeze is not complete yet. */
   isFrozen(): Promise<boolean>
   /**
-   * Sets the limits that follow from a running sandbox's size. If the sandbox uses more memory than that, throws `MemoryInUse` and
-   * sets no limit.
+   * Sets the limits that follow from a running sandbox's size. If the sandbox uses more memory than the new limit, throws
+   * `MemoryInUse` and sets no limit.
    */
   limit(compute: Compute): Promise<void>
   /**
