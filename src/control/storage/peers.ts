@@ -45,7 +45,7 @@ export class Peers<News extends object> {
   static async open<News extends object>(parts: PeersParts<News>): Promise<Peers<News>> {
     const peers = new Peers(parts)
     // After a start or a lost connection, this process does not know whether other control processes exist. It assumes that one
-    // exists, so that `tell` drops no news. The hello message makes other control processes answer.
+    // exists, so that `tell` does not drop its news. The hello message makes other control processes answer.
     const begin = () => {
       peers.#heardAt.set('somebody', performance.now())
       return hello()

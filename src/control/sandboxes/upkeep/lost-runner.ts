@@ -1,5 +1,5 @@
-// Gives up the sandboxes of a lost runner. If the store has a copy of its disk, a sandbox becomes archived and can start elsewhere.
-// Otherwise the sandbox becomes `error`, until the runner reconnects and reports the sandbox.
+// Gives up the sandboxes of a lost runner. If the store has a copy of a sandbox's disk, the sandbox becomes archived and can
+// start elsewhere. Otherwise the sandbox becomes `error`, until the runner reconnects and reports the sandbox.
 import type { RunningParts } from '#src/control/running.ts'
 import { addLeftover } from '../record/leftovers.ts'
 import type { SandboxRow } from '../record/sandbox.ts'

@@ -20,8 +20,8 @@ import { moveSandbox } from './move.ts'
 const mostLookedAt = 5000
 const mostTried = 500
 /**
- * Maximum number of an organization's sandboxes that one sweep tries in vain, for lack of room or quota. Its other sandboxes wait
- * for the next sweep.
+ * Maximum number of an organization's sandboxes that one call of `placeWaiting` tries in vain, for lack of room or quota. The
+ * organization's other sandboxes wait for the next call.
  */
 const mostRefused = 50
 /**
