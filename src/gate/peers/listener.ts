@@ -89,8 +89,8 @@ export const listenForPeers = async ({
     log.warn(details, 'a connection from another gate was refused')
   }
 
-  // Anybody on the network can open connections. If too many have no certificate, the oldest of these connections is closed, so
-  // that gates can still connect.
+  // Anybody on the network can open connections. If too many have not shown the certificate of a gate, the oldest of these
+  // connections is closed, so that gates can still connect.
   const unproved = new Map<string, Duplex>()
   const keyOf = ({ remoteAddress, remotePort }: Socket) => `${remoteAddress} ${remotePort}`
   server.on('connection', (socket: Socket) => {

@@ -49,7 +49,7 @@ suite('preview connections that are silent for long', () => {
       }
     }
     // Node would close a socket with an idle timeout. The test cannot advance the timers of sockets, so it checks that no socket
-    // has one.
+    // has such a timer.
     assert.deepEqual(timedSockets(sides.controlPort), [])
     socket.write('ping')
     assert.equal(String((await once(socket, 'data'))[0]), 'ping')
