@@ -48,8 +48,9 @@ export const openHost = async (parts: HostParts): Promise<Host> => {
 const owedEveryMs = 10 * 60_000
 
 /**
- * A destroy waits this long, in milliseconds, for the sandbox's running verb. After that time, the destroy interrupts the verb. A
- * measurement of kernel memory waits this long for the verb, and then omits the sandbox.
+ * A destroy waits this long, in milliseconds, for the sandbox's running verb. If the verb still runs then, the destroy kills the
+ * sandbox's processes, and repeats this at the same interval until the verb ends. A measurement of kernel memory waits this long
+ * for the verb, and then omits the sandbox.
  */
 const patienceMs = 1000
 

@@ -14,7 +14,10 @@ const triesLimit = 16
 
 type Route = { dst: string; type?: string }
 
-/** Returns all networks to which the host has a route other than a default route, and the addresses of the host's resolvers. */
+/**
+ * Returns the networks to which the host has a route, and the addresses of the host's resolvers. Networks of at least a /8 are left
+ * out, such as that of a default route.
+ */
 const takenOnHost = async (): Promise<Cidr[]> => {
   const routes = JSON.parse(await runCommand(['ip', '-j', '-4', 'route', 'show', 'table', 'all'])) as Route[]
   return [...routes.map((route) => route.dst), ...resolversForSandboxes()]
