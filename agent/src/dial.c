@@ -116,8 +116,8 @@ static void watch(struct tunnel *tunnel) {
     if (!tunnel->from[i].ended && !is_waiting(&tunnel->from[i])) events |= EPOLLIN;
     if (is_waiting(&tunnel->from[!i])) events |= EPOLLOUT;
     /*
-     * This end of the tunnel sends no more, but the agent must notice when this end disconnects. With 0 events, the function
-     * `source_watch` would remove this end from epoll.
+     * This end of the tunnel sends no more, but the agent must notice when this end disconnects. EPOLLERR is enough for that,
+     * because epoll always reports errors and hang-ups. With 0 events, `source_watch` would remove this end from epoll.
      */
     if (!events && tunnel->from[i].ended) events = EPOLLERR;
     source_watch(&tunnel->end[i], events);
