@@ -224,8 +224,8 @@ export class ImageMaker {
   }
 
   /**
-   * Resolves an image's name to a digest. Asks the registry's mirrors, and the registry only if no mirror has the image. Mirrors
-   * are not used if the organization has credentials for the registry.
+   * Resolves an image's name to a digest. Asks the registry's mirrors first. Asks the registry itself only if all mirrors fail or
+   * lack the image. Mirrors are not used if the organization has credentials for the registry.
    */
   async resolve(reference: Reference, making: Making, scratch: string): Promise<Resolved> {
     const fetching = this.#fetching(scratch, making)
