@@ -100,7 +100,10 @@ export class Build {
     if (this.#failure !== undefined) throw this.#failure.error
   }
 
-  /** Builds a stage after the stages that it needs. `planOf` refuses circles, so no two stages wait for each other. */
+  /**
+   * Builds a stage after the stages that it needs. These stages do not wait for each other, because `planOf` refuses circles in the
+   * definition's own lines.
+   */
   #start(looked: Looked): Promise<void> {
     const { index } = looked.stage
     const known = this.#runs.get(index)
