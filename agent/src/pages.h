@@ -11,8 +11,8 @@
 #include <sys/types.h>
 
 /*
- * Opens the agent's two pipes `taken` and `doubled`, unless they are open. Returns false if the kernel does not make them large
- * enough.
+ * Opens the agent's two pipes `taken` (output for the ring) and `doubled` (a frame for the peer), unless they are open. Returns
+ * false if the kernel does not make them large enough.
  */
 bool pages_ready(void);
 /*

@@ -11,8 +11,8 @@ const folded = (text: string) =>
     .toLowerCase()
 
 /**
- * Removes a URN prefix, and every character that is no letter or digit. Removes modifier letters (`Lm`), too, because they may look
- * like hyphens.
+ * Prepares a text for a comparison with ids: removes a URN prefix, and every character that is no letter or digit. Modifier letters
+ * (`Lm`) are removed too, because they may look like hyphens.
  */
 const bare = (text: string) =>
   folded(text)

@@ -103,7 +103,8 @@ export class Inflow extends Socket {
     return false
   }
 
-  // Node's versions of the next three methods read from the connection. While `#isWaiting` is true, nothing may be read.
+  // Node's versions of the next three methods read from the connection. While this socket waits for its turn (`#isWaiting`),
+  // nothing may be read.
   override read(size?: number): Buffer | null {
     return this.#isWaiting ? Duplex.prototype.read.call(this, size) : super.read(size)
   }

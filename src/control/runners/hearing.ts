@@ -5,9 +5,9 @@ import type { RunningParts } from '../running.ts'
 import { silentBefore } from './leases.ts'
 
 /**
- * Returns the regions that control hears: at least half of the region's runners send heartbeats now. Does not count lost
- * runners, or runners that never connected. Stores for each region since when control hears the region. After a gap longer than
- * `leaseSeconds`, this time starts anew.
+ * Returns the regions that control hears: at least half of the region's runners send heartbeats now. Does not count lost runners,
+ * or runners that never connected. Stores for each region since when control hears the region: soon after that, no runner is
+ * declared lost. After a gap longer than `leaseSeconds`, this time starts anew.
  */
 export const hearRegions = async (
   sql: Sql,

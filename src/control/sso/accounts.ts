@@ -45,10 +45,10 @@ const checkIsNoOperator = ({ systemRole }: User): void => {
 
 /**
  * Finds the user of a person whose SSO link is no longer valid, because the provider was deleted and made again or its issuer
- * changed. The provider must list the domain of the person's address. The user must have no more permissions than a new member.
- * Otherwise somebody who manages providers could gain permissions.
+ * changed. The provider must list the domain of the person's address. The user must have no more permissions than a new member,
+ * because somebody who manages providers could gain the user's permissions.
  *
- * Deletes the user's SSO links and API keys, because somebody else may have made them before the domain was listed.
+ * Deletes the user's SSO links and API keys, because somebody else may have made these before the provider listed the domain.
  */
 const takeBack = async (sql: Transaction, provider: IdentityProvider, { email }: Person): Promise<User | undefined> => {
   const domain = domainOf(email)

@@ -117,7 +117,7 @@ export const fetchRepository = async (
     },
   })
   const cause = lastWords(outcome.stderr)
-  // `watch` runs only at intervals, so it may have missed that the server sent too many objects.
+  // The callback `watch` checks only at intervals, so it may have missed that the git server sent too many objects.
   if (outcome.exitCode !== 0) await checkObjects(place)
   switch (outcome.exitCode) {
     case 0:

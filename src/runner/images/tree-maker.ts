@@ -66,7 +66,8 @@ export class TreeMaker {
 
   /**
    * Finds the tree of these layers, if images of `origin` may use that tree. First protects trees from removal (`hold`): that tree,
-   * and all trees of only its lowest layers. These trees need not exist yet, because `hold` gets only their names.
+   * and each tree that has only the lowest of these layers. The protected trees need not exist yet, because `hold` gets only their
+   * names.
    */
   find(origin: string, diffIds: readonly string[], hold: (tree: string) => void): Named | undefined {
     const { trees } = this.#parts
