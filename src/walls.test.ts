@@ -27,7 +27,7 @@ const ground = ['src/wire', 'src/problems.ts', 'src/kit']
 const reaches: Record<string, readonly string[]> = {
   bin: ['src/cli', 'src/up', 'src/control', 'src/gate', 'src/runner', 'src/ssh-gateway', ...ground],
   'src/cli': ['client/src', 'src/up', 'src/doctor', 'src/runner', ...ground],
-  // The client is published by itself, so it contains no code of the server.
+  // The npm package `client` is published without the server, so it may import no code of the server.
   'client/src': [],
   'src/up': ['src/doctor', 'src/postgres', ...ground],
   'src/doctor': ground,
@@ -85,7 +85,7 @@ suite('what each part of the code may import, and which database tables it may w
     const imported = new Set(imports.map(({ target }) => target))
     assert.deepEqual(
       programs.filter((file) => isBelow(file, 'src') && !imported.has(file)),
-      // No file imports these files, because each is a program of its own, which the runner or `up` starts.
+      // No file imports these files, because each file is a program of its own, which the runner or `up` starts.
       ['src/egress/process.ts', 'src/runner/network/dns/process.ts', 'src/up/dashboard/process.ts'],
     )
   })

@@ -25,7 +25,7 @@ const needsDebian = needsRoot || (existsSync('/etc/debian_version') ? false : 'n
 
 const launcher = resolve(import.meta.dirname, '../alcove')
 
-/** A fake npm. Like `npm ci`, it empties `node_modules` before it installs packages. */
+/** A fake npm, which empties `node_modules` before it installs packages, as `npm ci` does. */
 const npm = `#!/bin/sh
 [ "$1" = --version ] && [ -e "$TOP/missing" ] && exit 127
 [ "$1" = --version ] && exit
@@ -212,7 +212,7 @@ suite('the launcher', { timeout: 60_000 }, () => {
     assert.deepEqual(readdirSync(join(checkout.home, '.alcove')), ['install.lock'])
   })
 
-  test('on a machine without npm, `./alcove` downloads Node and npm with apt, and their SHA-512 is checked', {
+  test('on a machine without npm, `./alcove` downloads Node and npm with apt, and checks SHA-512 of both', {
     skip: needsDebian,
   }, async () => {
     using checkout = new Checkout()
@@ -226,7 +226,7 @@ suite('the launcher', { timeout: 60_000 }, () => {
     assert.deepEqual(readdirSync(join(checkout.home, '.alcove')), ['install.lock'])
   })
 
-  test('if an npm install is killed while it replaces node_modules, the next command restores the old folder', async () => {
+  test('if an npm install is killed while it replaces node_modules, the next command restores the old one', async () => {
     using checkout = await pulled()
     renameSync(join(checkout.home, 'node_modules'), join(checkout.home, '.alcove', 'old-packages'))
     assert.equal(await checkout.run('down'), 'old down')

@@ -24,7 +24,7 @@ suite('the addresses of a server', () => {
     )
   })
 
-  test('behind a reverse proxy, clients use its URLs, and programs listen on their usual addresses', () => {
+  test('behind a reverse proxy, clients use the proxy’s URLs, and programs listen on their usual addresses', () => {
     const urls = { publicUrl: 'https://box.example', publicProxyUrl: 'https://sandboxes.example:8443' }
     assert.deepEqual(addressesOf('127.0.0.1', 4600, 'other.example', urls), {
       control: '127.0.0.1:4600',

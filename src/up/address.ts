@@ -1,4 +1,4 @@
-// The addresses of one server: where its programs listen, how its programs reach each other, and the URLs for clients.
+// The addresses of one server: where its programs listen, where the programs reach each other, and the URLs for clients.
 import { isIPv6 } from 'node:net'
 import { networkInterfaces } from 'node:os'
 import { Complaint } from './complaint.ts'
@@ -14,7 +14,7 @@ export type Addresses = {
   /** The URL at which clients call control. */
   publicUrl: string
   publicProxyUrl: string
-  /** Where the SSH gateway listens, and the URL at which clients reach it. Undefined if the gateway is switched off. */
+  /** Where the SSH gateway listens, and the URL at which clients reach the SSH gateway. Undefined if it is switched off. */
   ssh?: SshAddress
   /** Where control and the gate listen for hosts that have joined over the network, each as `host:port`. */
   hosts?: HostsAddresses
@@ -81,9 +81,9 @@ export const readPublicUrls = (env: NodeJS.ProcessEnv): PublicUrls | string | un
 
 /** The settings of the SSH gateway. */
 export type SshSettings = {
-  /** Where the SSH gateway listens. Default: the host where control and the gate listen, and the gate's port plus 1. */
+  /** Where the SSH gateway listens. Default: the host where control and the gate listen, with the gate's port plus 1. */
   listen?: { host: string; port: number } | 'off'
-  /** The SSH gateway's URL for clients. Default: the host of the other public URLs, and the port where the gateway listens. */
+  /** The SSH gateway's URL for clients. Default: the host of the public URLs, and the port where the SSH gateway listens. */
   publicUrl?: string
 }
 

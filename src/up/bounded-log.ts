@@ -1,4 +1,4 @@
-// A program's log of limited size, in two files. One has the newest lines, the other the lines before them.
+// A program's log of limited size, in two files: one file has the newest lines, the other file older lines.
 import { closeSync, existsSync, fstatSync, openSync, renameSync, writeSync } from 'node:fs'
 
 const maxLogBytes = 8 * 1024 * 1024
@@ -21,7 +21,7 @@ export class BoundedLog {
     return openSync(this.path, 'a', 0o600)
   }
 
-  /** Renames the log to `<path>.1` and opens a new one. If the opening fails, the log continues in the renamed file. */
+  /** Renames the log file to `<path>.1` and opens a new file. If the opening fails, the log continues in the renamed file. */
   #rotate() {
     const old = this.#file
     if (existsSync(this.path)) renameSync(this.path, `${this.path}.1`)

@@ -1,4 +1,4 @@
-// Makes commands that messages show to the user. They contain full paths, so they work in any directory.
+// Makes commands that messages show to the user. The commands contain full paths, so they work in any directory.
 import { resolve } from 'node:path'
 
 const launcher = resolve(import.meta.dirname, '../../alcove')

@@ -24,7 +24,7 @@ export type UpConfig = {
   runnerSettings: Readonly<Record<string, string>>
   /** Settings that are passed unchanged to the gate, if they are set. */
   gateSettings: Readonly<Record<string, string>>
-  /** The address of the archive store and the key for it. Only the runner gets these settings. */
+  /** The settings for the archive store: its address and its access key. Only the runner gets these settings. */
   archive: Readonly<Record<string, string>>
   /** Settings that are passed unchanged to control, if they are set. */
   controlSettings: Readonly<Record<string, string>>
@@ -196,13 +196,13 @@ const whatIsWrongWithAuth = (path: string): string | undefined => {
     const { code } = error as NodeJS.ErrnoException
     if (code !== undefined) return `must be a file that can be read; ${path} is none (${code})`
   }
-  // The error of the JSON parser is not shown, because it would quote the file, which contains credentials.
+  // Do not show the error of the JSON parser: it would quote the file, which contains credentials.
   return `must be a file as containers-auth.json(5) describes; ${path} is no JSON object`
 }
 
-/** Returns the variables that begin with ALCOVE_ but that no program reads. Their names may be misspelled. */
+/** Returns the names of variables that begin with ALCOVE_ but that no program reads. They may be misspelled settings. */
 export const listUnknownSettings = (env: NodeJS.ProcessEnv): string[] => {
-  // `readUpConfig` does not read ALCOVE_RUNNER_KEY, because only a runner that joins another server uses it.
+  // `readUpConfig` does not read ALCOVE_RUNNER_KEY, because only a runner that joins a server uses this setting.
   const read = new Set(['ALCOVE_RUNNER_KEY'])
   // Call `readUpConfig` with an empty environment that records each name that the function reads. Without values, no setting is
   // wrong.
@@ -210,7 +210,7 @@ export const listUnknownSettings = (env: NodeJS.ProcessEnv): string[] => {
   return Object.keys(env).filter((name) => name.startsWith('ALCOVE_') && !read.has(name))
 }
 
-/** Reads where the SSH gateway listens, and where clients reach it. */
+/** Reads where the SSH gateway listens, and where clients reach the SSH gateway. */
 const readSsh = (env: NodeJS.ProcessEnv, complaints: string[]): SshSettings => {
   const listen = env['ALCOVE_SSH_LISTEN'] || undefined
   const publicUrl = env['ALCOVE_SSH_URL'] || undefined
@@ -236,6 +236,7 @@ const readArchive = (env: NodeJS.ProcessEnv, complaints: string[]): Record<strin
 }
 
 /**
- * Reads the key with which a runner joins a server. It is no command-line option, because other processes can read command lines.
+ * Reads the key with which a runner joins a server. The key is no command-line option, because other processes can read command
+ * lines.
  */
 export const readRunnerToken = (env: NodeJS.ProcessEnv): string | undefined => env['ALCOVE_RUNNER_KEY'] || undefined

@@ -65,7 +65,7 @@ suite('the data directory', { skip: needsRoot }, () => {
     assert.equal(statSync(join(data.secrets, 'admin.key')).mode & 0o777, 0o600)
   })
 
-  test('a secret is on the disk before it is returned, so that a power failure cannot lose it', () => {
+  test('a secret is on the disk before it is returned, so that a power failure cannot lose a used secret', () => {
     const at = (directory: string) => ({ ...data, secrets: join(directory, 'secrets') })
     const told: string[] = []
     return cutEverywhere(
@@ -106,7 +106,7 @@ suite('the data directory', { skip: needsRoot }, () => {
   }
   const forget = (path: string) => rmSync(prepareDataDirectory(path).runtime, { recursive: true, force: true })
 
-  test('`up` refuses a directory with files that are not Alcove’s as data directory, and leaves it unchanged', () => {
+  test('`up` refuses a data directory with files that are not Alcove’s, and leaves the directory unchanged', () => {
     const others = nested('others', 'run', 'secrets', 'precious')
     chmodSync(others, 0o1777)
     assert.throws(() => prepareDataDirectory(others), Complaint)
@@ -153,7 +153,7 @@ suite('the data directory', { skip: needsRoot }, () => {
     assert.throws(() => prepareDataDirectory(within), complains(/within\/runner belongs to user 65534/))
   })
 
-  test('`up` refuses a data directory if other users may write to a higher directory that is not sticky', () => {
+  test('`up` refuses a data directory below a directory to which others may write and that is not sticky', () => {
     for (const [mode, gid] of [
       [0o777, 0],
       [0o775, 65534],

@@ -77,7 +77,7 @@ const markText = 'A data directory of Alcove. "alcove purge" removes what Alcove
 
 const codeOf = (error: unknown) => (error as NodeJS.ErrnoException).code
 
-/** Returns whether the path exists. Throws a Complaint (an error for the user) if only root can find that out. */
+/** Returns whether the path exists. Throws a Complaint (an error for the user) if only root can find out whether it exists. */
 const isThere = (path: string): boolean => {
   try {
     statSync(path)
@@ -145,7 +145,7 @@ const takeDirectory = (path: string) => {
     if (codeOf(error) !== 'EEXIST') throw error
     throw new Complaint(`${path} is not a directory`, { cause: error })
   }
-  // Check the owner again: in a directory like /tmp, another user may have made `path` after the first check.
+  // Check the owner again: in a directory like /tmp, a different user may have made `path` after the first check.
   checkPlace(path)
   if (!isOurs(path) && readdirSync(path).some((name) => !namesBefore.includes(name))) {
     throw new Complaint(
@@ -167,7 +167,7 @@ export const prepareDataDirectory = (directory: string): DataDirectory => {
   makeDirectory(data.runner, 0o711)
   makeDirectory(data.postgres, 0o711)
   makeDirectory(data.runtime, 0o711)
-  // Every user may connect to the socket of PostgreSQL. The password protects the database, and only control has it.
+  // Every user may connect to the socket of PostgreSQL. The database is protected by a password that only control has.
   makeDirectory(data.postgresSocket, 0o711, { uid: users.postgres, gid: users.postgres })
   makeDirectory(runnerSockets, 0o711)
   makeDirectory(allAgentSockets, 0o711)

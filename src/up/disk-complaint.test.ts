@@ -28,7 +28,7 @@ suite('an error of a full or read-only disk', () => {
     )
   })
 
-  test('an error that has another reason than a full or read-only disk is passed on unchanged', async () => {
+  test('an error with a different cause than a full or read-only disk is passed on unchanged', async () => {
     const missing = async () => writeFileSync(join(directory, 'missing', 'file'), '')
     await assert.rejects(orDiskComplaint(directory, missing), { code: 'ENOENT' })
     assert.equal(await orDiskComplaint(directory, async () => 'done'), 'done')

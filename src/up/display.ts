@@ -92,7 +92,7 @@ const howToOpen = ({ url, link, linkCommand }: Welcome): string => {
   return linkCommand === undefined ? `${url}/dashboard/` : `${url}/dashboard/   (sign in: ${linkCommand})`
 }
 
-/** Returns the text that `up` prints when all programs serve. It contains the admin key only at the first `up`. */
+/** Returns the text that `up` prints when all programs serve. The text contains the admin key only at the first `up`. */
 export const welcome = (given: Welcome): string => {
   const { url, proxyUrl, key, keyIsNew, keyCommand, seconds } = given
   return `

@@ -3,7 +3,7 @@
 
 const answerMs = 10_000
 
-/** Asks control for the sign-in link. Undefined if control makes none, for example with an identity provider of the operator. */
+/** Asks control for the sign-in link. Undefined if control makes no link, for example with an identity provider of the operator. */
 export const askFirstLink = async (controlUrl: string, key: string): Promise<string | undefined> => {
   try {
     const reply = await fetch(`${controlUrl}/api/admin/users/link`, {

@@ -1,4 +1,4 @@
-// Finds processes that keep a server from unmounting a file system, so that the operator can end them.
+// Finds processes that keep a server from unmounting a file system, so that the operator can end these processes.
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
 
 export type Holder = { pid: number; command: string }

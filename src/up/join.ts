@@ -41,7 +41,7 @@ const runJoined = async (options: JoinOptions, config: UpConfig): Promise<void> 
   if (Object.keys(config.archive).length === 0) {
     throw new Complaint('ALCOVE_ARCHIVE_STORE must be set to the store of the server: sandboxes move through it')
   }
-  // The server's gate serves this runner's sandboxes. Gates of other machines call that gate at the server's port plus 4.
+  // The server's gate serves this runner's sandboxes. Gates of other machines call the server's gate at the server's port plus 4.
   const gateAddress = readGateAddress(options.address, Number(controlUrl.port || 80))
   await checkIsHere(controlUrl)
   const runner = await introduce(controlUrl, token)
@@ -76,7 +76,7 @@ const readUrl = (text: string): URL => {
   throw new Complaint(`--join ${text} is not the address of a server, such as http://127.0.0.1:4600`)
 }
 
-/** Throws if the server is on another machine. A gate calls a runner by a unix socket, which works only on one machine. */
+/** Throws if the server is not on this machine. A gate calls a runner by a unix socket, which works only within one machine. */
 const checkIsHere = async ({ hostname }: URL): Promise<void> => {
   const addresses = await lookup(hostname.replace(/^\[|\]$/g, ''), { all: true }).catch(() => [])
   if (addresses.length === 0) throw new Complaint(`the name ${hostname} is not known`)

@@ -1,5 +1,4 @@
-// Builds the C programs of Alcove (agent, launcher) on this machine. If their source files have not changed, make(1)
-// does nothing.
+// Builds the C programs of Alcove (agent, launcher) on this machine. If the source files have not changed, make(1) does nothing.
 import { spawnSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { join, resolve } from 'node:path'

@@ -41,7 +41,7 @@ type ProgramParts = {
 }
 
 /**
- * The beginning of a command line. It makes the kernel send SIGTERM to the program when `up` ends, even if `up` is
+ * The beginning of a program's command line. It makes the kernel send SIGTERM to the program when `up` ends, even if `up` is
  * killed.
  */
 const endWithUp = ['setpriv', '--pdeathsig', 'TERM']
@@ -108,8 +108,8 @@ const environment = (
 })
 
 /**
- * Returns the settings for image registries. Control needs them to test the registry accounts of organizations, and
- * runners need them to pull images.
+ * Returns the settings for image registries. Control needs these settings to test the registry accounts of organizations, and
+ * runners to pull images.
  */
 const registrySettings = ({ runnerSettings }: UpConfig): Record<string, string> =>
   Object.fromEntries(

@@ -1,4 +1,4 @@
-// The host key of the SSH gateway. It is made only once, because SSH clients warn about a changed key.
+// The host key of the SSH gateway. The key is made only once, because SSH clients warn about a changed key.
 import { newPrivateKey, parsePrivateKey } from '#src/kit/ssh-key.ts'
 import { type DataDirectory, readSecret } from './data-directory.ts'
 

@@ -1,12 +1,12 @@
-// `<data>/run/up.json`: the process of `up` for this data directory, and the states of its programs. Only `up` writes the file, by
-// a rename, so no reader sees half of it. The file is valid only while this `up` runs.
+// `<data>/run/up.json`: the process that serves this data directory, and the states of the programs that it has started. Only `up`
+// writes the file, by a rename, so no reader sees half of it. The file is valid only while this `up` runs.
 import { readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { isAlive, type ProcessIdentity } from '#src/kit/process-identity.ts'
 import type { Progress } from '#src/wire/runner-link.ts'
 
 export type ProgramState = ProcessIdentity & {
   name: string
-  /** State of the program. `refused`: the program runs, but control does not accept its key. */
+  /** State of the program. `refused`: the program runs, but control does not accept the program's key. */
   state: 'starting' | 'ready' | 'refused' | 'waiting'
   /** When the program entered its current state, as ISO 8601. */
   since: string
@@ -32,8 +32,8 @@ export const writeUpState = (path: string, state: UpState): void => {
 }
 
 /**
- * Returns a function that writes a state and never throws, because a full disk must not end `up`. Only the first of several
- * failures is logged. Each state is complete, so a failed write need not be repeated.
+ * Returns a function that writes a state and never throws, because a full disk must not end `up`. Of several failures in a row,
+ * only the first is logged. Each state is complete, so the next write makes up for a failed write.
  */
 export const upStateWriter = (path: string, say: (line: string) => void): ((state: UpState) => void) => {
   let wasSaid = false
@@ -48,7 +48,7 @@ export const upStateWriter = (path: string, say: (line: string) => void): ((stat
   }
 }
 
-/** Returns the state that was written last, even if the process that wrote it has ended. */
+/** Returns the state that was written last, even if the process that wrote this state has ended. */
 export const findUpState = (path: string): UpState | undefined => {
   try {
     return JSON.parse(readFileSync(path, 'utf8')) as UpState

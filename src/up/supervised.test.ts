@@ -69,7 +69,7 @@ suite('a program that `up` keeps running', () => {
     assert.deepEqual(new Set(seen.map((each) => each.pid)), new Set([pid]))
   })
 
-  test('`up` does not start a program again that it has asked to stop', async () => {
+  test('`up` does not restart a program that `up` has asked to stop', async () => {
     let starts = 0
     const { note, until } = observe()
     const start = () => {
@@ -126,7 +126,7 @@ suite('a program that `up` keeps running', () => {
     assert.deepEqual(delays([...Array(7).fill(0), 49_000, 50_000]).slice(-2), [5000, 100])
   })
 
-  test('a program is restarted and stopped although the listener of its state always throws', async (t) => {
+  test('a program is restarted and stopped even if the function that hears of its state always throws', async (t) => {
     t.mock.method(console, 'error', () => {})
     const { seen, note, until } = observe()
     const failing = (changed: Supervised) => {

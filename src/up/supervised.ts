@@ -32,8 +32,8 @@ export const delayAfter = (beforeMs: number, servedMs: number, { firstMs, maxMs 
 export type Program = {
   name: string
   /**
-   * Starts the program once. `onRefused` is called when control refuses the key of the program, and when control
-   * accepts it again.
+   * Starts the program once. `onRefused` is called when control refuses the key of the program, and when control accepts the key
+   * again.
    */
   start: (onRefused: (isRefused: boolean) => void) => Promise<Running>
 }
@@ -76,7 +76,7 @@ export class Supervised {
     this.#loop ??= this.#keepRunning()
   }
 
-  /** Asks the program to end, and kills it if it still runs after `graceMs`. Resolves when it has ended. */
+  /** Asks the program to end, and kills it if it still runs after `graceMs`. Resolves when the program has ended. */
   async stop(graceMs: number): Promise<void> {
     this.#stopping.abort()
     this.#running?.stop()
@@ -117,7 +117,7 @@ export class Supervised {
     }
   }
 
-  /** Starts the program and waits for its end. Returns for how many milliseconds it has served. */
+  /** Starts the program and waits for its end. Returns for how many milliseconds the program has served. */
   async #runOnce(): Promise<number> {
     let readyAt: number | undefined
     let isOver = false

@@ -28,8 +28,8 @@ export const hostNeeding = (packages: readonly RequiredPackage[]): PackageHost =
   hasPackageLists: () => existsSync(lists) && readdirSync(lists).some((name) => name.includes('_Packages')),
   apt: (...args) => {
     const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' }
-    // What apt-get prints goes to standard error, where a waiting person sees it. Standard output has only the results
-    // of Alcove's commands.
+    // The output of apt-get goes to standard error, where a waiting person sees it. Standard output has only the results of
+    // Alcove's commands.
     return spawnSync('apt-get', args, { env, stdio: ['ignore', 2, 2] }).status === 0
   },
 })
@@ -58,7 +58,7 @@ export const ensurePackages = (
   const names = missing.map(({ name }) => name)
   const install = () => host.apt('install', '-yq', '--no-install-recommends', ...names)
   const update = () => host.apt('update', '-q')
-  // Fetch apt's package lists if there are none, or after a failed install: old lists may name files that the mirror has removed.
+  // Fetch apt's package lists if they are missing, or after a failed install: old lists may name files that the mirror has removed.
   const succeeded = ((host.hasPackageLists() || update()) && install()) || (update() && install())
   const still = host.missing()
   if (succeeded && still.length === 0) return

@@ -39,7 +39,8 @@ const directoriesIn = (path: string): string[] => {
 export const cgroupTree = (path: string): string[] => [...directoriesIn(path).flatMap(cgroupTree), path]
 
 /**
- * Lists the cgroups of a server. cgroup v1 has one hierarchy for each controller, v2 has one in total, and some hosts have both.
+ * Lists the cgroups of a server. cgroup v1 has a hierarchy for each controller, cgroup v2 has a single hierarchy, and some hosts
+ * use both versions.
  */
 export const instanceCgroups = ({ instance }: DataDirectory): string[] =>
   [cgroupRoot, ...directoriesIn(cgroupRoot)]
@@ -240,13 +241,13 @@ const linesOf = (some: readonly Kind[], data: DataDirectory, failures: ReadonlyM
     }),
   )
 
-/** True if only loop devices that other processes keep busy are left. It is then useless to wait longer. */
+/** True if only loop devices that processes outside of the server keep busy are left. A longer wait would then be useless. */
 const isOnlyHeld = (some: readonly Kind[], data: DataDirectory): boolean =>
   some.every(({ list, holders }) => list(data).every((name) => holders !== undefined && holders(name).length > 0))
 
 /**
  * Removes everything that a stopped server has left. Returns a line for each thing that remains after `timeoutMs`. A loop device
- * remains while another mount namespace has a mount of it, for example during the unpacking of an image.
+ * remains while it is mounted in another mount namespace, for example during the unpacking of an image.
  */
 export const removeTraces = async (
   data: DataDirectory,
@@ -270,7 +271,7 @@ export const removeTraces = async (
 
 const heldForMs = 3000
 
-/** Names of directories with credentials or data of users. They are removed first, because a later step may fail. */
+/** Names of directories with credentials or data of users. These directories are removed first, because a later step may fail. */
 const secretNames = ['secrets', 'host', 'postgres', 'log'] as const
 
 /**
@@ -288,7 +289,7 @@ const removeNames = async (data: DataDirectory, names: readonly string[]): Promi
   for (const name of names) {
     const path = join(data.path, name)
     if (mounts(data).some((target) => isBelow(target, path))) left.push(`${path}, as something is mounted there`)
-    // A process that is ending may still write to the directory, so `removeTree` tries several times.
+    // A process that is ending may still write to the directory, so let `removeTree` try several times.
     else
       await removeTree(path, { tries: 10 }).catch((error: Error) => {
         left.push(`${path}: ${error.message}`)

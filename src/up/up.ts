@@ -51,7 +51,7 @@ type UpOptions = {
   hosts?: string | undefined
 }
 
-/** How many ms programs may take to end. The other steps are short, so `up` stops within 5 s. */
+/** How many ms programs may take to end. The further steps of a stop are short, so `up` stops within 5 s. */
 const graceMs = 4000
 
 const firstStart =
@@ -85,7 +85,7 @@ const runHouse = async (options: UpOptions, config: UpConfig): Promise<void> => 
   reserveIds()
   await buildNativePrograms(display.say)
   const dashboard = findDashboardPlace(config.cacheDirectory)
-  // The build of the dashboard is not awaited here: the programs start meanwhile.
+  // Do not wait for the build of the dashboard here, so that the programs start meanwhile.
   const built = ensureDashboard(dashboard, display.say)
   await endOrphans(data)
   const { ssh } = addresses
@@ -136,7 +136,7 @@ const runHouse = async (options: UpOptions, config: UpConfig): Promise<void> => 
 
 type House = {
   ready: Promise<'ready'>
-  /** Rejects if a program has ended several times before it served for the first time. */
+  /** Rejects if a program has ended several times without having served once. */
   gaveUp: Promise<never>
   stop: () => Promise<void>
 }

@@ -9,7 +9,7 @@ import type { GateOfHost } from './hosts.ts'
  */
 export type Credential =
   | { kind: 'bearer'; token: string; organizationId?: string }
-  /** A sandbox's preview token. `kind`: whether the call had it in a header, in the query or in a cookie. */
+  /** A sandbox's preview token. `kind`: whether the call had the token in a header, in the query or in a cookie. */
   | { kind: 'preview-header' | 'preview-query' | 'preview-cookie'; token: string }
   /** An SSH token. It opens only the paths below `/ssh/` of the toolbox, and no other credential opens these paths (ssh.ts). */
   | { kind: 'ssh'; token: string }
@@ -47,7 +47,8 @@ export type Access = {
   /** The unix socket on which the runner of the sandbox waits for connections of gates: `unix:/path`. */
   runnerAddress: string
   /**
-   * The gate on the sandbox's host, to which other gates pass the call. Absent: the runner is on the machine of the asking gate.
+   * The gate on the sandbox's host, to which other gates pass the call. Absent: the sandbox's runner is on the machine of the
+   * asking gate.
    */
   gate?: Pick<GateOfHost, 'id' | 'address'>
   /**
@@ -70,7 +71,7 @@ export type Access = {
   hostInside?: 'localhost'
 }
 
-/** Returns the only toolbox call that a signed URL of a file allows: path and query after `/toolbox/{id}`. */
+/** Returns path and query, after `/toolbox/{id}`, of the only toolbox call that a signed URL of a file allows. */
 export const pathOfSignedFile = (method: string, path: string): string =>
   `${method === 'POST' ? '/files/upload-v2' : '/files/download'}?path=${encodeURIComponent(path.toWellFormed())}`
 
@@ -82,7 +83,9 @@ export type VariableChange = {
   set: Record<string, string>
   /** Names of variables to remove. */
   unset: readonly string[]
-  /** Removes each variable whose value begins with this text, unless it is in `set`. Absent or empty: removes none. */
+  /**
+   * Removes each variable whose value begins with this text, unless the variable is in `set`. Absent or empty: removes no variable.
+   */
   unsetValuePrefix?: string
 }
 
@@ -106,7 +109,7 @@ export const keyOfQuestion = (question: AccessQuestion): string => hash('sha256'
 /** How long a gate may cache an answer that allows a call: milliseconds from the moment at which control decided. */
 export const accessKeptMs = 1000
 
-/** An answer that control sends before the gate asks. It goes over the gate's WebSocket (`GET /proxy/link`). */
+/** An answer that control sends before the gate asks. Control sends it over the gate's WebSocket (`GET /proxy/link`). */
 export type AccessAhead = {
   type: 'access'
   /** Key of the question that control expects from the gate, made by `keyOfQuestion`. */
@@ -116,7 +119,7 @@ export type AccessAhead = {
   at: number
 }
 
-/** The header with an SDK's version, to which the toolbox adapts its answers. Only SDKs send it. */
+/** The header with an SDK's version, to which the toolbox adapts its answers. Only SDKs send this header. */
 export const sdkVersionHeader = 'x-daytona-sdk-version'
 
 /** The header with an SDK's name. Only the oldest SDKs send this header without the header of the SDK's version. */
@@ -128,5 +131,5 @@ export const toolboxPort = 2280
 /** Ports inside a sandbox that have no preview. */
 export const reservedPorts: readonly number[] = [toolboxPort, 22_222, 33_333]
 
-/** The token of a signed preview. In the host name it takes the place of the sandbox's id. */
+/** The form of the token of a signed preview URL. In the host name, the token takes the place of the sandbox's id. */
 export const signedToken = /^[a-z0-9]{16}$/

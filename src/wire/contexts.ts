@@ -2,7 +2,7 @@
 // Daytona's SDK uploads a context as it would upload to S3. The gate asks control who signed the upload
 // (`POST /proxy/object-storage`). The gate then forwards the upload to a runner, which stores it.
 
-/** The bucket and region that clients see. They are only names: the uploads do not go to Amazon S3. */
+/** The S3 bucket and region that clients see. These are only names: the uploads do not go to Amazon S3. */
 export const contextBucket = 'alcove-contexts'
 export const contextRegion = 'us-east-1'
 
@@ -32,12 +32,12 @@ export type UploadAccess = {
   gateId?: string
 }
 
-/** A completely uploaded context, as a runner lists it. */
+/** A completely uploaded context, as it stands in a runner's list. */
 export type StoredContext = { hash: string; bytes: number; etag: string; storedAt: string }
 
 /** The contexts that control still needs for making images. The runner may remove all other contexts of `organizationId`. */
 export type ContextsInUse = {
-  /** The organization whose contexts the message is about. Absent: it is about the contexts of all organizations. */
+  /** The organization whose contexts the message is about. Absent: the message is about the contexts of all organizations. */
   organizationId?: string
   inUse: readonly { organizationId: string; hashes: readonly string[] }[]
 }

@@ -73,7 +73,7 @@ const Id = Type.String({ pattern: '^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$', maxLength:
 const Hash = Type.String({ pattern: contextHash.source, maxLength: 64 })
 const UploadId = Type.String({ pattern: '^[0-9a-f]{32}$', maxLength: 32 })
 const PartNumber = Type.Integer({ minimum: 1, maximum: mostParts })
-/** The organization and the hash of a context. Both become parts of a key in the object store. */
+/** The organization and the hash of a context. They become parts of the context's key in the object store. */
 const context = { organizationId: Id, hash: Hash }
 const exactly = { additionalProperties: false }
 

@@ -2,7 +2,7 @@
 // its path below `/toolbox/{sandboxId}`. `GET /port/{sandboxId}/{port}` with an upgrade becomes a plain connection to a port in the
 // sandbox. The called gate checks only the ticket and does not ask control.
 
-/** The headers that a gate adds to a call. Callers cannot set them. */
+/** Headers that a gate adds to a call to another gate. Callers of the API cannot set them. */
 export const peerHeaders = {
   /** Control's ticket for the call (ticket.ts). */
   ticket: 'alcove-ticket',
@@ -25,11 +25,11 @@ export const isOfPeers = (name: string): boolean => words.has(name)
 /** Protocol in the header `Upgrade` of a call that becomes a plain connection. */
 export const portProtocol = 'alcove-port'
 
-/** This header of an answer says that the called gate refuses the certificate of the calling gate. Its value is the reason. */
+/** Header of an answer with which the called gate refuses the certificate of the calling gate. The header's value is the reason. */
 export const refusedHeader = 'alcove-refused'
 
 /**
- * Header of the answer that refuses a connection to a port. Its value is the code of the problem, or `nothing_listens`.
+ * Header of the answer that refuses a connection to a port. The header's value is the code of the problem, or `nothing_listens`.
  */
 export const problemHeader = 'alcove-problem'
 

@@ -1,4 +1,4 @@
-// How much disk space images use on a runner, and how much of it the runner has freed.
+// How much disk space images use on a runner, and how much disk space the runner has freed.
 
 /**
  * What uses disk space. `images`: files of images. `layers`: downloaded layers, kept for later images. `lines`: disks after one

@@ -1,4 +1,4 @@
-// Resource use of sandboxes, as the runner reads it from the kernel.
+// The resources that sandboxes use, as the runner reads them from the kernel.
 
 /** Use and limits of one sandbox at one moment. Memory and disk are in bytes. */
 export type MeterReading = {

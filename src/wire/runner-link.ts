@@ -39,7 +39,7 @@ export const mostVolumes = 16
 
 export type AssignedVolume = VolumeMount & {
   driver: VolumeDriver
-  /** Size limit of the volume. The driver `disk` enforces it; the driver `directory` does not. */
+  /** Size limit of the volume. Only the driver `disk` enforces the limit; the driver `directory` does not. */
   sizeGiB: number
   /**
    * True if no sandbox with this volume has run yet. Only then may the runner create the volume's directory. Otherwise a missing
@@ -49,8 +49,8 @@ export type AssignedVolume = VolumeMount & {
 }
 
 /**
- * The desired state of one sandbox. `generation` grows with every change. If a runner knows a newer generation, the runner ignores
- * the assignment.
+ * The desired state of one sandbox. `generation` grows with every change. A runner that knows a newer generation of the sandbox
+ * ignores the assignment.
  */
 export type Assignment = {
   sandboxId: string
@@ -84,7 +84,7 @@ export type Assignment = {
    * which is an error.
    */
   isNew?: boolean
-  /** True if the sandbox runs, as far as control knows. If it has ended by itself, the runner must not start it again. */
+  /** True if the sandbox runs, as far as control knows. If the sandbox has ended by itself, the runner must not start it again. */
   isRunning?: true
   /** True if the sandbox has no owner yet: it waits in a warm pool to be claimed. */
   isWarm?: true
@@ -96,7 +96,7 @@ export type Assignment = {
   authority?: string
   /** The volumes that the sandbox mounts. Absent: none. */
   volumes?: readonly AssignedVolume[]
-  /** Id of a sandbox on the same runner. The new sandbox gets a copy of that sandbox's current disk. */
+  /** Id of an existing sandbox on the same runner. The new sandbox gets a copy of the existing sandbox's current disk. */
   forkOf?: string
   /**
    * The archive of the sandbox's disk. For the target `archived`, the runner writes this archive. A runner that lacks the disk
@@ -111,7 +111,7 @@ export type Assignment = {
 }
 
 export type ArchiveRef = {
-  /** Id of the archive. Control chooses it, so that a second attempt writes the same archive. */
+  /** Id of the archive. Control chooses the id, so that a second attempt writes the same archive. */
   id: string
   /**
    * SHA-256 of the archive's manifest in lower-case hex. Absent until the archive is written. A restore refuses a
@@ -142,7 +142,7 @@ export type Report = {
   archive?: WrittenArchive
 }
 
-/** A complete archive in the store, with its size before compression (`bytes`) and after it (`storedBytes`). */
+/** A complete archive in the store, with its size before compression (`bytes`) and after compression (`storedBytes`). */
 export type WrittenArchive = Required<ArchiveRef> & {
   bytes: number
   storedBytes: number
@@ -171,7 +171,7 @@ export type Definition = {
    * files.
    */
   contexts?: { organizationId: string; hashes: readonly string[] }
-  /** Maps each snapshot name in `FROM` or `--from` to its image. Absent: the Dockerfile names no snapshot. */
+  /** Maps each snapshot name in `FROM` or `--from` to the snapshot's image. Absent: the Dockerfile names no snapshot. */
   snapshots?: Readonly<Record<string, string>>
 }
 
@@ -197,7 +197,7 @@ export type ImageSource =
 export type RegistryLogin = {
   /** Host, and port if there is one. Docker Hub is `docker.io`. */
   host: string
-  /** Which repositories the account is for: those whose name begins with this text. Empty: all repositories. */
+  /** The account is for the repositories whose names begin with this text. Empty: for all repositories. */
   project: string
   username: string
   password: string
@@ -239,7 +239,7 @@ export type ImageConfig = {
   workdir: string
 }
 
-/** Limits of an image's settings, which are untrusted. The runner refuses an image whose settings exceed them. */
+/** Limits of an image's settings, which are untrusted. The runner refuses an image whose settings exceed a limit. */
 export const imageConfigBounds = {
   words: 1000,
   /**
@@ -291,7 +291,7 @@ export type RunnerCapabilities = {
   fork?: 'disk'
   /** The driver that new volumes get on this runner. Absent: the runner cannot mount volumes. */
   volumes?: VolumeDriver
-  /** True if the operator has set ALCOVE_ARCHIVE_STORE, so that other runners can use the same store. */
+  /** True if the operator has set ALCOVE_ARCHIVE_STORE on this runner, so that other runners can use the same store. */
   sharesStore?: true
 }
 
@@ -310,8 +310,8 @@ export type FromRunner =
       capabilities: RunnerCapabilities
       version: string
       /**
-       * The gate that reaches the runner's sandboxes. Absent: only gates on the runner's machine reach them, at the socket in
-       * `address`.
+       * The gate that reaches the runner's sandboxes. Absent: only gates on the runner's machine reach the sandboxes, at the socket
+       * in `address`.
        */
       gate?: GateOfHost
     }
@@ -325,7 +325,9 @@ export type FromRunner =
    * the output.
    */
   | { type: 'image-log'; image: string; text: string }
-  /** The kernel has killed a process in a sandbox that still runs. May get lost: only the sandbox's timeline needs it. */
+  /**
+   * The kernel has killed a process in a sandbox that still runs. The message may get lost: only the sandbox's timeline needs it.
+   */
   | { type: 'mishap'; sandboxId: string; cause: Cause }
   /** Two messages about saves. Both may get lost: the runner repeats `saved` while the assignment has the field `save`. */
   | ({ type: 'saved' } & SavedDisk)
@@ -355,6 +357,6 @@ export type ToRunner =
   | ({ type: 'assign'; assignment: Assignment } & Traced)
   | { type: 'image'; assignment: ImageAssignment }
   | { type: 'volume'; assignment: VolumeAssignment }
-  /** Some of the secrets that the runner's sandboxes use. `GET /runners/secrets` lists all of them. */
+  /** Some of the secrets that the runner's sandboxes use. `GET /runners/secrets` lists all of these secrets. */
   | { type: 'secrets'; secrets: SecretsOfRunner }
   | { type: 'list' }

@@ -10,10 +10,10 @@
 // `/toolbox/{id}/ssh/port?port=N`: a connection to a loopback port of the sandbox. Binary messages carry the connection's bytes.
 // The text message `eof` says that its sender will send no more.
 
-/** The form of an SSH token. It needs no escaping as a user name, in a URL or in a shell. */
+/** The form of an SSH token. A token needs no escaping as a user name, in a URL or in a shell. */
 export const sshToken = /^ssh_[a-z0-9]{32}$/
 
-/** Number of random characters in an SSH token. Together they contain 165 random bits. */
+/** Number of random characters in an SSH token. Together, these characters contain 165 random bits. */
 export const sshTokenLetters = 32
 
 /** Toolbox paths, with their query, that only an SSH token opens. An SSH token opens no other paths. */
@@ -36,7 +36,7 @@ export type FromCommand =
   | { type: 'started' }
   /** Allows the gateway to send `bytes` more bytes of input to the command. */
   | { type: 'credit'; bytes: number }
-  /** The command has ended. `signal`: the name, without `SIG`, of the signal that killed it. */
+  /** The command has ended. `signal`: the name, without `SIG`, of the signal that killed the command. */
   | { type: 'exit'; code: number; signal?: string }
   /** The command could not be started, or the sandbox ended. */
   | { type: 'failed'; message: string }

@@ -7,7 +7,7 @@ import { keyIdOf, makeTicket, readTicket, type Ticket } from './ticket.ts'
 const { privateKey, publicKey } = generateKeyPairSync('ed25519')
 const key = { id: 'key-1', privateKey }
 
-/** Option of the library fast-check: it generates only objects that JSON.parse could return. */
+/** Option of the library fast-check, which then generates only objects that JSON.parse could return. */
 const plain = { noNullPrototype: true }
 
 const tickets: fc.Arbitrary<Ticket> = fc.record(
@@ -100,7 +100,7 @@ suite('tickets of control', () => {
     const rsa = generateKeyPairSync('rsa', { modulusLength: 2048 })
     const text = makeTicket(ticketOf({}), key)
     assert.equal(readTicket(text, rsa.publicKey), undefined)
-    // A gate has only the public key. Node refuses to load it as a private key, so a gate cannot make tickets.
+    // A gate has only the public key. Node refuses to load this key as a private key, so a gate cannot make tickets.
     const der = publicKey.export({ type: 'spki', format: 'der' })
     assert.throws(() => createPrivateKey({ key: der, type: 'pkcs8', format: 'der' }))
     assert.equal(createPublicKey({ key: der, type: 'spki', format: 'der' }).asymmetricKeyType, 'ed25519')

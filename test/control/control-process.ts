@@ -1,4 +1,4 @@
-// Starts control as a separate process on the database of a test, for tests that kill it or run several controls.
+// Starts control as a separate process on the database of a test, for tests that kill control or run several control processes.
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { createServer } from 'node:net'

@@ -1,7 +1,7 @@
 // Reads a whole database, one text per table. Equal texts before and after a call show that the call changed nothing.
 import type { Sql } from '#src/control/storage/database.ts'
 
-/** Database columns that control updates even if no call changes anything. `everything` leaves them out. */
+/** Database columns that control updates even if no call changes anything. The function `everything` leaves these columns out. */
 const signsOfLife = ['last_used_at', 'last_heartbeat_at']
 
 export const everything = async (sql: Sql, except: readonly string[] = []): Promise<Record<string, string>> => {

@@ -36,7 +36,7 @@ export type Client = {
   put: (path: string, body?: unknown, extra?: Extra) => Promise<Reply>
   patch: (path: string, body?: unknown, extra?: Extra) => Promise<Reply>
   delete: (path: string, extra?: Extra) => Promise<Reply>
-  /** Sends a request with any method, and sends `payload` as it is, without JSON encoding. */
+  /** Sends a request with any method. `payload` is sent as it is, without JSON encoding. */
   send: (method: string, path: string, payload?: string, extra?: Extra) => Promise<Reply>
 }
 
@@ -60,7 +60,9 @@ export type TestControl = AsyncDisposable & {
   issuer: TestIssuer
   /** Returns a client that sends `token` as the bearer token of its calls. */
   with: (token: string) => Client
-  /** Advances the clock, and the last heartbeats of runners with open links, so that control does not consider them silent. */
+  /**
+   * Advances the clock, and the last heartbeats of runners with open links, so that control does not consider these runners silent.
+   */
   pass: (time: Time) => Promise<void>
   /** Runs the periodic sweeps once. In tests, sweeps run only when this function is called. */
   sweep: () => Promise<void>

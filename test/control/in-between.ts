@@ -32,8 +32,8 @@ export const inBetween = async <T>(
     const acting = act()
     acting.catch(() => {})
     const waiting = async () => {
-      // Within a transaction, PostgreSQL reads `pg_stat_activity` only once, and then repeats the result. This call makes the next
-      // query read it anew.
+      // Within a transaction, PostgreSQL reads `pg_stat_activity` only once, and then repeats the result. This statement makes the
+      // next query read the present activity.
       await transaction`select pg_stat_clear_snapshot()`
       return await transaction`
         select 1 from pg_locks join pg_stat_activity using (pid)

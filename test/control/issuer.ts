@@ -1,4 +1,4 @@
-// A real OpenID issuer in the test's process. It serves its documents over HTTP on loopback, and signs any claims.
+// A real OpenID issuer in the test's process. It serves its documents over HTTP on loopback, and signs tokens with any claims.
 //   const issuer = await startIssuer()
 //   const token = await issuer.token({ sub: 'ada', email: 'ada@example.com' })
 import { once } from 'node:events'
@@ -18,7 +18,7 @@ export type TokenOptions = {
 }
 
 export type TestIssuer = AsyncDisposable & {
-  /** The issuer's name in its tokens, which is also its address. */
+  /** The issuer's name in the tokens, which is also the issuer's URL. */
   url: string
   /**
    * Returns a signed token for the audience `alcove`, valid for an hour. `claims` replace default claims; the value `undefined`
@@ -72,7 +72,7 @@ export const startIssuer = async (): Promise<TestIssuer> => {
   })
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
-  // The listening server does not keep the test's process alive, so a test file need not close it.
+  // The listening server does not keep the test's process alive, so a test file need not close the issuer.
   server.unref()
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
 
@@ -103,7 +103,7 @@ export const startIssuer = async (): Promise<TestIssuer> => {
 
 let shared: Promise<TestIssuer> | undefined
 
-/** Returns one issuer for all tests in this process. Every control that `startControl` starts trusts its tokens. */
+/** Returns one issuer for all tests in this process. Every control that `startControl` starts trusts this issuer's tokens. */
 export const sharedIssuer = (): Promise<TestIssuer> => {
   shared ??= startIssuer()
   return shared

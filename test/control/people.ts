@@ -56,12 +56,12 @@ const people: Resident[] = [
 export type Person = Resident['name'] | 'admin'
 
 /**
- * Returns the organization that control assumes if a call of this person names none. Null: the administrator's personal
+ * Returns the organization that control assumes if a call of this person names no organization. Null: the administrator's personal
  * organization.
  */
 export const homeOf = (who: Person): string | null => people.find(({ name }) => name === who)?.organizationId ?? null
 
-/** Makes control accept tokens of `issuer` with the subject `who`. Such a token signs in the person `who` of this file. */
+/** Makes control accept tokens of `issuer` with the subject `who`. These tokens sign in the person `who` of this file. */
 export const recogniseAt = async (sql: Sql, issuer: string, who: Person): Promise<void> => {
   const email = who === 'admin' ? 'admin@localhost' : `${who}@example.com`
   await sql`

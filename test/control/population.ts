@@ -12,7 +12,7 @@ export const populate = async (database: Database, shares: readonly Share[], now
     await sql`set local statement_timeout = 0`
     for (const share of shares) await insertMany(sql, share, now)
   })
-  // Repeat the vacuum: it skips new rows while an older transaction is open anywhere on the PostgreSQL server.
+  // Repeat the vacuum, because a vacuum skips new rows while an older transaction is open anywhere on the PostgreSQL server.
   for (let seen = 0; seen < 0.99; ) {
     await database.sql`vacuum analyze sandboxes`
     const [pages] = await database.sql<[{ seen: number }]>`

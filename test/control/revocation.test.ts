@@ -27,7 +27,10 @@ const statusAt = async ({ base }: ControlProcess, token: string, path: string, m
   return reply.status
 }
 
-/** Calls the second control process until it refuses the revoked token. Its cache may allow the token for up to a second. */
+/**
+ * Calls the second control process until it refuses the revoked token. The cache of this process may allow the token for up to a
+ * second.
+ */
 const untilRefused = async (token: string, path: string, status: number) => {
   const end = performance.now() + 15_000
   for (;;) {
@@ -59,7 +62,7 @@ suite('revocation of credentials by another control process', { timeout: 120_000
     await app?.[Symbol.asyncDispose]()
   })
 
-  test('if a control process deletes an API key, the other control process answers 401 to that key', async () => {
+  test('if one control process deletes an API key, the other control process answers 401 to the deleted key', async () => {
     const token = await makeKey('owner', 'short-lived', [])
     assert.equal(await statusAt(one, keys.owner, '/api-keys/short-lived', 'DELETE'), 204)
     assert.equal(await statusAt(one, token, '/users/me'), 401)

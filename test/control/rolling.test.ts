@@ -1,4 +1,4 @@
-// Tests an upgrade: two control processes behind a load balancer are restarted one after the other, while clients use them.
+// Tests an upgrade: two control processes behind a load balancer are restarted one after the other, while clients make calls.
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'

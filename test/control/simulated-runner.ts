@@ -1,5 +1,5 @@
-// A simulated runner for tests of control. It connects as a real one does, but only pretends to have sandboxes. A test can make it
-// break the protocol.
+// A simulated runner for tests of control. It connects as a real runner does, but only pretends to have sandboxes. A test can make
+// it break the protocol.
 //   await using runner = await connectRunner(app)
 //   runner.behave(() => ({ type: 'fail', reason: 'the disk is full' }))
 import assert from 'node:assert/strict'
@@ -257,10 +257,7 @@ export const connectRunner = async (
   }
 }
 
-/**
- * Waits until a sandbox has the state `state` in the database. If that takes too long, throws an error with the actual
- * state.
- */
+/** Waits until a sandbox has the state `state` in the database. After a time limit, throws an error with the actual state. */
 export const untilState = async (
   { app, database }: Pick<TestControl, 'app' | 'database'>,
   sandboxId: string,

@@ -1,4 +1,4 @@
-// The clock of tests. Its time changes only when a test advances it.
+// A clock for tests. The time changes only when a test advances the clock.
 import type { Clock } from '#src/kit/clock.ts'
 
 export type Time = { hours?: number; minutes?: number; seconds?: number; milliseconds?: number }

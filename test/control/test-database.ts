@@ -73,7 +73,7 @@ const ensureTemplate = async (): Promise<string> => {
       await sql.unsafe(`drop database if exists ${name} with (force)`)
       await sql.unsafe(`create database ${name}`)
       await makeTemplate(name)
-      // The database becomes a template only when it is complete, so that no test copies half of it.
+      // The database becomes a template only when it is complete, so that no test copies an incomplete database.
       await sql.unsafe(`alter database ${name} is_template true`)
     }
     await sql`select pg_advisory_unlock(${templateLock})`
@@ -84,8 +84,7 @@ const ensureTemplate = async (): Promise<string> => {
 export type TestDatabase = AsyncDisposable & { url: string; database: Database }
 
 /**
- * Opens a new database. `settled`: it contains the people of people.ts. `empty`: it contains only the tables, without
- * rows.
+ * Opens a new database. `settled`: the database contains the people of people.ts. `empty`: it contains only tables without rows.
  */
 export const openTestDatabase = async (from: 'settled' | 'empty' = 'settled'): Promise<TestDatabase> => {
   const name = `test_${randomBytes(8).toString('hex')}`

@@ -77,7 +77,7 @@ export type TestPostgres = {
   stop: () => Promise<void>
 }
 
-/** Starts a shell that ends PostgreSQL when its input closes: at the end of this process, even by a kill. */
+/** Starts a shell that ends PostgreSQL when the shell's input closes. That happens when this process ends, even by a kill. */
 const endAfterUs = (pid: number, place: string) => {
   const script = 'read -r _; kill -QUIT "$1"; timeout 10 tail --pid="$1" -f /dev/null; rm -rf -- "$2"'
   const guard = spawn('sh', ['-c', script, 'sh', String(pid), place], {

@@ -34,7 +34,7 @@ export const testSettings: Settings = {
 
 const encryptionKey = Buffer.alloc(32, 'test')
 
-/** The shared encryption of a test's control processes, which read each other's encrypted data in the database. */
+/** The encryption that all control processes of a test share, because they read each other's encrypted data in the database. */
 export const testEncryption = createEncryption([encryptionKey])
 export const testEncryptionKey = encryptionKey.toString('base64')
 

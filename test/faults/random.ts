@@ -1,7 +1,4 @@
-/**
- * Generates pseudo-random numbers. With the same seed, it always generates the same numbers (mulberry32, by Tommy Ettinger; public
- * domain).
- */
+/** Generates pseudo-random numbers. Equal seeds give equal sequences of numbers (mulberry32, by Tommy Ettinger; public domain). */
 export type Random = {
   /** Returns a number that is at least 0 and less than 1. */
   next: () => number

@@ -174,7 +174,10 @@ export const findDoubles = async (client: Client): Promise<string[]> => {
   return complaints
 }
 
-/** Asks the server for the simulated users' snapshots. The users may not know all of them, because answers may have been lost. */
+/**
+ * Asks the server for the simulated users' snapshots. The users may not know all of their snapshots, because answers may have been
+ * lost.
+ */
 export const listSnapshots = async (client: Client) => {
   const { items } = (await client.sure('GET', '/snapshots?limit=200')).body as {
     items: { id: string; general: boolean }[]

@@ -1,6 +1,6 @@
 // A simulated user who uses one sandbox while programs of the server are killed. Commands and previews may fail only while the
-// gate, or a program that it needs, is down. A kill of the runner must have no effect. The session and the terminal must survive
-// every kill.
+// gate, or a program that the gate needs, is down. A kill of the runner must have no effect. The user's session and terminal must
+// survive every kill.
 import assert from 'node:assert/strict'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Answer, Client, Record_ } from './client.ts'
@@ -35,7 +35,7 @@ export class Steady {
   #isTroubled = false
   #troubledUntil = 0
   #made = 0
-  /** Number of calls that have succeeded. */
+  /** Number of the user's calls that have succeeded. */
   answered = 0
   readonly complaints: string[] = []
 
@@ -151,8 +151,8 @@ export class Steady {
   }
 
   /**
-   * Checks that the user's terminal still runs. Checks that the user's session has lost no output. Call this after the last kill of
-   * a program.
+   * Checks that the user's terminal still runs, and that the user's session has lost no output. Call this method after the last
+   * kill of a program.
    */
   async settle(): Promise<void> {
     try {

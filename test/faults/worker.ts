@@ -143,7 +143,7 @@ export class Worker {
     if (JSON.stringify(events?.body ?? '').includes('Claimed from a warm pool.')) this.#count('claimed warm')
   }
 
-  /** Repeats a create call until it gets an answer. An idempotency key makes sure that only one sandbox is created. */
+  /** Repeats a create call until an answer comes. An idempotency key makes sure that only one sandbox is created. */
   async #sureOf(name: string, path: string, body: object): Promise<Record_ | undefined> {
     const { status, body: reply } = await this.#client.sure('POST', path, body, { 'idempotency-key': randomUUID() })
     if (status === 200) return reply as Record_

@@ -29,7 +29,7 @@ suite('control processes on separate machines', { skip: needsRoot }, () => {
     assert.deepEqual(await namesOn(second), ['local', 'north'])
     await first.kill()
     assert.deepEqual(await namesOn(second), ['local', 'north'])
-    // The host has its own pid namespace, so `pkill` finds no other control process.
+    // The host has its own pid namespace, so `pkill` finds no control process of other hosts.
     await second.run(['pkill', '-TERM', '-f', 'bin/control.ts'])
     assert.equal(await other.ended, 0)
   })

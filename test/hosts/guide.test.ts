@@ -39,7 +39,7 @@ suite('the guide on many hosts', { skip: needsRoot }, () => {
     for (const name of ['server', 'two', 'three']) {
       const host = await network.addHost(name)
       machines.set(name, host)
-      // The machines of the test share one file system, so each needs a data directory of its own.
+      // The machines of the test share one file system, so each machine needs a data directory of its own.
       const desk = deskOf(host)
       mkdirSync(join(desk, 'node_modules'), { recursive: true })
       const own = `#!/bin/sh\nexec '${checkout}/alcove' "$@" --data '${host.data}'\n`

@@ -72,8 +72,8 @@ const until = async (what: string, isSo: () => boolean, timeoutMs = 10_000): Pro
 }
 
 /**
- * Kills the processes of the simulated network in `directory`, and purges its hosts. Returns a line for each thing that could not
- * be removed.
+ * Kills the processes of the simulated network in `directory`, and purges the network's hosts. Returns a line for each thing that
+ * could not be removed.
  */
 const clear = async (directory: string): Promise<string[]> => {
   const noted = join(directory, 'processes')
@@ -166,7 +166,7 @@ export class Network implements AsyncDisposable {
 export class Host {
   readonly name: string
   readonly address: string
-  /** The data directory of this host. It survives `kill`, as a disk survives a power failure. */
+  /** The data directory of this host. It survives the method `kill`, as a disk survives a power failure. */
   readonly data: string
   readonly #network: Network
   readonly #port: string
@@ -221,7 +221,7 @@ export class Host {
    */
   async kill(): Promise<void> {
     signalProcess(this.#first, 'SIGKILL')
-    // The processes of a paused sandbox are frozen. With cgroup v1, such a process dies only when it is thawed.
+    // The processes of a paused sandbox are frozen. With cgroup v1, a killed but frozen process ends only after a thaw.
     for (let left = 30; isAlive(this.#first) && left > 0; left -= 1) {
       for (const cgroup of instanceCgroups(dataDirectoryAt(this.data)).flatMap(cgroupTree)) thaw(cgroup)
       await waitUntilGone(this.#first, 1000)
@@ -239,7 +239,7 @@ export class Host {
     this.#network.onSwitch('ip', 'link', 'set', this.#port, 'down')
   }
 
-  /** Reconnects a host that was disconnected by `cut`. */
+  /** Reconnects a host that the method `cut` has disconnected. */
   mend(): void {
     this.#network.onSwitch('ip', 'link', 'set', this.#port, 'up')
   }

@@ -100,7 +100,7 @@ export const attacks: readonly Attack[] = [
   attack('neighbours', 'entries of the neighbour table', 'no capability', 'refused'),
 ]
 
-/** Attacks that no limit stops. They continue until the runner's `KernelMemoryWatch` ends the sandbox. */
+/** Attacks that no limit stops. Only the runner's `KernelMemoryWatch` stops them: it ends the sandbox. */
 export const watchedAttacks: readonly Pick<Attack, 'name' | 'object'>[] = [
   { name: 'directory-lists', object: 'lists of names that open overlay directories keep' },
   { name: 'spliced-buffers', object: 'buffers of TCP that a pipe has taken over' },

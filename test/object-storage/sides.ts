@@ -64,7 +64,7 @@ export const startUploads = async (
     response.writeHead(status, { 'content-type': 'application/json' })
     response.end(JSON.stringify(status === 200 ? { organizationId, secret, ...place } : {}))
   })
-  // Refuses the WebSocket that the gate opens to control, because these tests do not need it.
+  // Refuse the WebSocket that the gate opens to control, because these tests do not need it.
   control.on('upgrade', (_request, socket) => socket.destroy())
   control.listen(0, '127.0.0.1')
   await once(control, 'listening')

@@ -79,7 +79,7 @@ suite('uploading the files of a definition', () => {
     assert.ok((await uploads.objects()).every((key) => !key.includes('/uploads/')))
   })
 
-  test('the gate passes uploads to its own host’s runner, and answers ServiceUnavailable if there is none', async () => {
+  test('the gate passes uploads to its own host’s runner; without that runner, it answers ServiceUnavailable', async () => {
     await using here = await startUploads({ elsewhere: { isRunnerHere: true } })
     const [client, name] = [here.client(), '5'.repeat(32)]
     await client.send(new PutObjectCommand({ ...keyIn('ours', name), Body: noise(2560) }))

@@ -84,10 +84,7 @@ export class Recorder {
   }
 }
 
-/**
- * Splits the output of strace into lines with one system call each. If a call was interrupted, its two parts are
- * joined.
- */
+/** Splits the output of strace into lines with one system call each. If strace has printed a call in two parts, joins the parts. */
 const wholeCalls = (trace: string): string[] => {
   const begun = new Map<string, string>()
   const whole: string[] = []

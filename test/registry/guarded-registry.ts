@@ -54,7 +54,7 @@ export class GuardedRegistry {
     return true
   }
 
-  /** Returns the username if the header has the right password for it; otherwise undefined. */
+  /** Returns the username if the header `Authorization` has the right password for this user; otherwise undefined. */
   #isAllowed(authorization = ''): string | undefined {
     this.#note(authorization)
     const [, encoded = ''] = /^Basic (.+)$/.exec(authorization) ?? []

@@ -1,4 +1,4 @@
-// Tests that mistakes of clients do no harm to the programs of a server. No other test uses this server.
+// Tests that mistakes of clients do no harm to the programs of a server. Only this test uses the server.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { readFileSync, statSync } from 'node:fs'
@@ -74,7 +74,7 @@ suite('readers that are slower than the output', () => {
     for (const session of sessions) sockets.push(await follow(session, await execute(session, busy, true)))
     const most = [...before]
     let takenBytes = 0
-    // Half of the clients read a little from time to time. The other half reads nothing.
+    // Half of the clients read a little from time to time. The remaining clients read nothing.
     for (const end = Date.now() + (secondsBusy + 2) * 1000; Date.now() < end; await pause(100)) {
       for (const socket of sockets.slice(readers / 2)) {
         takenBytes += (socket.read(Math.min(socket.readableLength, 8192)) as Buffer | null)?.length ?? 0

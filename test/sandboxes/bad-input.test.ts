@@ -57,7 +57,7 @@ suite('bad input', () => {
     })
   }
 
-  test('POST /sandbox answers 400 for an invalid name, and 409 for a name that another sandbox has', async () => {
+  test('POST /sandbox answers 400 for an invalid name, and 409 for the name of an existing sandbox', async () => {
     for (const name of ['', ' ', '<b>x</b>', 'http://x', 'a\u0000b', 'a\u0007b', 'DESTROYED_x']) {
       assert.equal((await alcove.api('POST', '/sandbox', { name })).status, 400, JSON.stringify(name))
     }
@@ -125,7 +125,7 @@ suite('bad input', () => {
     assert.ok(growth < 400 * 1024 * 1024, `the runner grew by ${growth} bytes`)
   })
 
-  test('after its timeout, an `execute` call answers 408, and all processes that it started are killed', async () => {
+  test('after its timeout, an `execute` call answers 408, and all processes that the call started are killed', async () => {
     const { status, body } = await box.toolbox('POST', '/process/execute', {
       command: 'sleep 333 & sleep 334',
       timeout: 1,

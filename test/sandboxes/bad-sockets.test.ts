@@ -45,7 +45,7 @@ suite('mistakes of clients with sockets', () => {
 
   type End = { status?: number; code?: number; heard: string }
 
-  /** Opens a WebSocket and sends `frames`. Returns how the WebSocket was closed, and all messages that it has received. */
+  /** Opens a WebSocket and sends `frames`. Returns how the WebSocket was closed, and all messages that the client has received. */
   const endOf = (path: string, ...frames: (string | Buffer)[]): Promise<End> =>
     new Promise((resolve) => {
       const socket = socketTo(path)

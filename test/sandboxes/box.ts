@@ -1,4 +1,4 @@
-// A sandbox for a test. It is created and used through the public API, and deleted when the test ends.
+// A sandbox for a test. The sandbox is created and used through the public API, and deleted when the test ends.
 import assert from 'node:assert/strict'
 import type { Platform } from './harness.ts'
 

@@ -62,7 +62,7 @@ after(async () => {
 })
 
 suite('alcove run', () => {
-  test('`alcove run` passes on input, both outputs and the exit code of its command, and deletes the sandbox', async () => {
+  test('`alcove run` passes on stdin, stdout, stderr and exit code of its command, and deletes the sandbox', async () => {
     const args = ['run', '--name', 'run-one', '-e', 'WORD=three', '--', 'sh', '-c', 'cat; echo $WORD >&2; exit 7']
     assert.deepEqual(await alcove(args, 'one\ntwo'), { code: 7, out: 'one\ntwo', err: 'three\n' })
     assert.equal(await isThere('run-one'), false)
@@ -208,7 +208,7 @@ suite('alcove sandbox, snapshot and key', () => {
     assert.deepEqual(JSON.parse(succeeds(await alcove(['snapshot', 'rm', 'cl-shot', '--json']))), ['cl-shot'])
   })
 
-  test('`alcove key` makes a key with few permissions, which works until it is deleted', async () => {
+  test('`alcove key` makes an API key with few permissions, which works until the key is deleted', async () => {
     const made = JSON.parse(succeeds(await alcove(['key', 'create', 'cl-key', '--expires', '1d', '--json'])))
     assert.deepEqual(made.permissions.sort(), ['delete:sandboxes', 'write:sandboxes'])
     const asKey = { ALCOVE_API_KEY: made.value as string }
@@ -246,7 +246,7 @@ suite('alcove cp', () => {
     for (const name of names) assert.equal(readFileSync(join(desk, 'back/sub', name), 'utf8'), name)
     assert.ok(readFileSync(join(desk, 'back/large')).equals(readFileSync(join(source, 'large'))))
     assert.equal(readlinkSync(join(desk, 'back/link')), 'run')
-    // `.` and `back` are existing directories, so `alcove cp` makes the copy inside them, with the name of the source.
+    // `.` and `back` are existing directories, so `alcove cp` puts the copy into the directory, under the name of the source.
     succeeds(await alcove(['cp', 'desk-box:copied/run', '.']))
     succeeds(await alcove(['cp', 'desk-box:copied', 'back']))
     assert.ok(existsSync(join(desk, 'run')) && existsSync(join(desk, 'back/copied/run')))

@@ -66,8 +66,7 @@ suite('computerUse of the SDK', () => {
   }
   const windows = async () => (await sandbox.computerUse.display.getWindows()).windows ?? []
   /**
-   * Starts a program and waits until its window is active. The program runs until the test kills it or the sandbox
-   * ends.
+   * Starts a program and waits until the program's window is active. The program runs until the test kills it or the sandbox ends.
    */
   const open = async (command: string, title: string) => {
     await run(`${command} >/dev/null 2>&1 &`)

@@ -1,4 +1,5 @@
-// Tests the dashboard's page of a real sandbox in Chromium: its files, its logs, and names and output of a hostile sandbox.
+// Tests the dashboard's page of a real sandbox in Chromium: the sandbox's files and logs, and the names and output of a hostile
+// sandbox.
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
 import type { Browser } from 'playwright-core'
@@ -70,7 +71,7 @@ suite('the page of a sandbox', () => {
     await log.getByText('finished').waitFor()
   })
 
-  test('the dashboard shows names, output and links of a hostile sandbox as text, and runs no script in them', async () => {
+  test('the dashboard shows names, output and links of a hostile sandbox as text, and runs no script of it', async () => {
     const { page } = visitor
     const evil = '<img src=x onerror=fetch("/stolen")>'
     await box.run(`touch '${evil.replaceAll('/', '_')}' $'two\\nlines' $'\\u202egnp.exe'`)

@@ -37,7 +37,7 @@ suite('the dashboard in Chromium', () => {
     assert.doesNotMatch(stored, /eyJ|refresh|token/i)
   })
 
-  test('one click on the dashboard makes the first sandbox and shows its terminal, in which commands run', async () => {
+  test('one click on the dashboard makes the first sandbox and opens its terminal, which can run commands', async () => {
     const { page } = visitor
     await page.getByRole('button', { name: 'Create a sandbox and open its terminal' }).click()
     const screen = page.locator('.xterm-rows')

@@ -2,7 +2,7 @@
 // that the tested programs use. Any other sequence fails the test, because the computed screen would be wrong.
 import assert from 'node:assert/strict'
 
-/** Matches ESC and then a CSI sequence, a whole OSC or DCS text, the choice of a character set, or another single letter. */
+/** Matches ESC and then a CSI sequence, a whole OSC or DCS text, the choice of a character set, or any other single letter. */
 const sequence = /^\x1b(?:\[([<=>?]?)([\d;:]*)([ -/]*)([@-~])|[\]P][^\x07\x1b]*(?:\x07|\x1b\\)|[()*+#%].|[^[\]P()*+#%])/
 /** Last letters of the sequences that change no text on the screen: modes, colors, queries and cursor shapes. */
 const unseen = new Set('mhlnctqpuxy')

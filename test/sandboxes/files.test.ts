@@ -167,7 +167,7 @@ suite('files', () => {
     })
   })
 
-  test('an upload to /etc/hosts, which is a mount, replaces its content; a download from /sys is complete', async () => {
+  test('an upload to /etc/hosts, which is a mount, replaces the content; a download from /sys is complete', async () => {
     await using box = await createBox(alcove, { user: 'root' })
     const hosts = await box.run('cat /etc/hosts')
     for (const name of ['hosts', 'resolv.conf', 'hostname']) {
@@ -192,7 +192,7 @@ suite('files', () => {
     assert.equal(await box.run('ls /moved | wc -l; ls -d /usr/share/doc 2>/dev/null || echo gone'), `${before}\ngone`)
   })
 
-  test('a file of 1 GiB is uploaded and downloaded unchanged, and the runner needs little memory for it', async () => {
+  test('a file of 1 GiB is uploaded and downloaded unchanged, and the runner needs little memory meanwhile', async () => {
     await using box = await createBox(alcove)
     const piece = Buffer.from(Array.from({ length: MiB }, (_, at) => (at * 7 + (at >> 8)) % 256))
     const wanted = createHash('sha256')
@@ -259,7 +259,8 @@ suite('files', () => {
     const reply = await call(box, 'POST', '/upload-v2?path=file', ReadableStream.from(tooMuch()) as never).catch(
       (error) => error as Error,
     )
-    // The sandbox answers before it has read the whole upload. A client that still sends may get an error instead of the answer.
+    // The sandbox answers before it has read the whole upload. A client that is still sending then may get an error instead of the
+    // answer.
     if (!(reply instanceof Error)) {
       const body = (await reply.json()) as { message: string }
       assert.equal(reply.status, 422)

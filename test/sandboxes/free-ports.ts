@@ -10,7 +10,7 @@ const isFree = (port: number) =>
   })
 
 /**
- * Returns the first of `count` consecutive free ports. All of them are below 32768, because the kernel gives higher ports to
+ * Returns the first of `count` consecutive free ports. All these ports are below 32768, because the kernel gives higher ports to
  * outgoing connections.
  */
 export const freePorts = async (count: number): Promise<number> => {

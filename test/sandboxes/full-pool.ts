@@ -21,7 +21,7 @@ export const prepareSmallPool = (directory: string): void => {
 
 const MiB = 1024 ** 2
 
-/** Reserves disk space for a file without writing it, which takes no time. Returns false if there is too little space. */
+/** Reserves disk space for a file quickly, without writing data. Returns false if there is too little space. */
 const setAside = (path: string, bytes: number) =>
   spawnSync('fallocate', ['--length', String(bytes), path], { stdio: 'ignore' }).status === 0
 

@@ -1,5 +1,5 @@
-// Checks what full-screen programs show directly after a resize of their terminal: the image's `top`, and this machine's Vim, which
-// is copied into the sandbox.
+// Checks what full-screen programs show directly after a resize of their terminal. The programs are the image's `top` and this
+// machine's Vim, which is copied into the sandbox.
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { realpathSync } from 'node:fs'

@@ -1,4 +1,4 @@
-// Reads the pages of docs/guides, and runs the code on them.
+// Reads the pages of docs/guides, and runs the code on these pages.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs'

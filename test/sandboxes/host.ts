@@ -46,7 +46,7 @@ const usedNetworks = ({ instance }: DataDirectory): string[] => {
     try {
       inUse.add(readlinkSync(`/proc/${pid}/ns/net`))
     } catch {
-      // The process has ended since `/proc` was listed, so it uses no network.
+      // The process has ended since `/proc` was listed, so it uses no network namespace any more.
     }
   }
   if (inUse.size === 0) return []

@@ -364,7 +364,7 @@ suite('the entrypoint session', { skip: noBusybox }, () => {
     await sandbox.delete()
   })
 
-  test('if an entrypoint is killed for lack of memory, its command has `oom: true`; its log names the limit', async () => {
+  test('if an entrypoint is killed for lack of memory, its command has `oom: true`; the log names the limit', async () => {
     const grows = 'x=aaaaaaaaaaaaaaaa; while :; do x=$x$x; done'
     await daytona.snapshot.create({ name: 'hungry', image: reference, entrypoint: ['sh', '-c', grows] })
     const sandbox = await daytona.create({ snapshot: 'hungry' })

@@ -1,5 +1,5 @@
-// Tests the code interpreter in real sandboxes with the public SDK. An interpreter context is one Python process with
-// its own variables.
+// Tests the code interpreter in real sandboxes with the public SDK. An interpreter context is one Python process with variables of
+// its own.
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
 import { type Daytona, DaytonaTimeoutError, type Sandbox } from '@daytona/sdk'
@@ -32,7 +32,7 @@ suite('the interpreter of the SDK', () => {
     assert.equal(next.stdout, '21 None\n')
   })
 
-  test('an exception of interpreted code is in the result, with its name, value and traceback', async () => {
+  test('an exception of interpreted code is in the result, with the exception’s name, value and traceback', async () => {
     const { stdout, error } = await sandbox.codeInterpreter.runCode('print("before")\n1 / 0')
     assert.deepEqual([stdout, error?.name, error?.value], ['before\n', 'ZeroDivisionError', 'division by zero'])
     assert.match(error!.traceback!, /line 2, in <module>\n {4}1 \/ 0/)

@@ -39,7 +39,7 @@ suite('isolation of a sandbox', () => {
     const [inside, outside, size] = (await root.run('cat /proc/self/uid_map')).trim().split(/\s+/).map(Number)
     assert.deepEqual([inside, size], [0, 65536])
     assert.ok(outside! >= 100_000, `uid 0 is ${outside} outside`)
-    // Starts a process in the sandbox, to see which uid it has on the host.
+    // Start a process in the sandbox, to see which uid the process has on the host.
     await root.run('setsid sleep 4711 >/dev/null 2>&1 & sleep 0.1')
     const pid = await alcove.hostPid('sleep 4711')
     assert.match(await readFile(`/proc/${pid}/status`, 'utf8'), new RegExp(`^Uid:\\s+${outside}\\s`, 'm'))

@@ -1,4 +1,4 @@
-// The life of a real sandbox through HTTP: what each verb (stop, start, delete, …) does to its files and processes.
+// The life of a real sandbox through HTTP: what each verb (stop, start, delete, …) does to the sandbox's files and processes.
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
 import { createBox, until } from './box.ts'

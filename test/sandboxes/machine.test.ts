@@ -117,7 +117,7 @@ except PermissionError: print("held", open("/tmp/f").read())
   test('the timeline says that PID 1 was killed from outside, and names no earlier lack of memory as cause', async () => {
     await using box = await createBox(alcove, { memory: 1 })
     assert.equal((await box.try('tail /dev/zero')).exitCode, 137)
-    // The kernel ignores SIGKILL for PID 1 from inside the sandbox. So the test kills PID 1 from the host.
+    // The kernel ignores a SIGKILL for PID 1 that comes from inside the sandbox. So kill PID 1 from the host.
     await box.run('sudo kill -9 1 || kill -9 1 || true')
     assert.equal(await box.run('echo alive'), 'alive')
     const pid = (await alcove.leftovers())

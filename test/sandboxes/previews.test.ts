@@ -9,7 +9,9 @@ import { type Box, createBox } from './box.ts'
 import { type Platform, platform } from './harness.ts'
 import { connectTo } from './sdk-client.ts'
 
-/** A server for a preview. It answers with the request itself, counts calls, can be slow, and returns WebSocket frames. */
+/**
+ * A server for a preview. It answers with a description of the request, counts calls, can be slow, and returns WebSocket frames.
+ */
 const server = `
 import base64, hashlib, http.server, json, os, threading
 
@@ -221,7 +223,7 @@ suite('previews', () => {
     assert.equal((await ask('/work-dir', {}, { host })).status, 401)
   })
 
-  test('the preview URL that the API returns works, and has the form of `proxyTemplateUrl` in GET /config', async () => {
+  test('a preview URL that the API returns works, and has the form of `proxyTemplateUrl` in GET /config', async () => {
     const { body } = await alcove.api('GET', `/sandbox/${box.id}/ports/3000/preview-url`)
     const { host, pathname } = new URL(String(body['url']))
     assert.equal((await ask(pathname, withToken(), { host })).status, 200)
@@ -241,7 +243,7 @@ suite('previews', () => {
     assert.equal((await ask('/', bearer(), { host: hostOf('no-such-sandbox') })).status, 404)
   })
 
-  test('everybody may call the previews of a public sandbox, but not its toolbox', async () => {
+  test('everybody may call the previews of a public sandbox, but not the sandbox’s toolbox', async () => {
     await using open = await createBox(alcove, { public: true })
     assert.equal((await ask('/', {}, { host: hostOf(open.id) })).status, 502)
     await open.run(

@@ -1,4 +1,4 @@
-// Runs the examples of the README and of the guides exactly as they are printed there.
+// Runs the examples of the README and of the guides exactly as they are printed.
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { readFileSync, writeFileSync } from 'node:fs'

@@ -43,8 +43,8 @@ const answerTo = (call: ToolCall, { model, stream = false, tools = [], input }: 
 export type ScriptedModel = { url: string; [Symbol.asyncDispose]: () => Promise<void> }
 
 /**
- * Starts a server that answers like a model, with the tool call `call`. An AI agent that lacks this tool or asks for a stream gets
- * an error.
+ * Starts a server that answers like a model, with the tool call `call`. An AI agent that does not have the called tool, or asks for
+ * a stream, gets an error.
  */
 export const startModel = async (call: ToolCall): Promise<ScriptedModel> => {
   const server = createServer(async (request, response) => {

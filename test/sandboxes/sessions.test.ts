@@ -75,7 +75,7 @@ suite('sessions of the SDK', () => {
     await sandbox.process.deleteSession('async')
   })
 
-  test('a server started in the background of a session has its own log, and ends with the session', async () => {
+  test('a server that a session’s command starts with `&` has its own log, and ends with the session', async () => {
     await sandbox.process.createSession('server')
     const { cmdId } = await sandbox.process.executeSessionCommand('server', {
       command: 'python3 -u -m http.server 8123 --bind 127.0.0.1 &',

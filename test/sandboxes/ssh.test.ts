@@ -242,7 +242,7 @@ suite('programs that use ssh', () => {
     isSame('tree-back/deep/file')
   })
 
-  test('git clones a repository in the sandbox over SSH, and pushes to it', async () => {
+  test('git clones a repository in the sandbox over SSH, and pushes to that repository', async () => {
     const made = await ssh('git init -q --bare repository && git -C repository config receive.denyCurrentBranch ignore')
     assert.equal(made.code, 0, made.err)
     const env = { GIT_SSH_COMMAND: `ssh -F ${config}`, GIT_CONFIG_GLOBAL: '/dev/null' }

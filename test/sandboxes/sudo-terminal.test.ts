@@ -61,7 +61,7 @@ suite('sudo in a terminal', () => {
     await pty.kill()
   })
 
-  test('Ctrl-Z stops sudo as a job of the shell, and the shell’s commands fg and bg continue it', async () => {
+  test('Ctrl-Z stops sudo as a job of the shell, and the shell’s commands fg and bg continue sudo', async () => {
     const { pty, type } = await open()
     await type('sudo sh -c "echo run\\$((2)); while read x; do echo got \\$x; done"\n', /run2/)
     await type('\x1a', /Stopped[\s\S]*\$ /)

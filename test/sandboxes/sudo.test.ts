@@ -101,7 +101,7 @@ print(p.wait())`
     )
   })
 
-  test('sudo runs its command in the caller’s directory, even if the caller may not enter it any more', async () => {
+  test('sudo runs its command in the caller’s directory, even if the caller may not enter this directory now', async () => {
     assert.equal(await box.run('mkdir -p /tmp/here && cd /tmp/here && sudo pwd'), '/tmp/here')
     assert.equal(await box.run('mkdir -p /tmp/shut && cd /tmp/shut && chmod 0 . && sudo pwd'), '/tmp/shut')
     assert.equal(await box.run('cd /tmp && sudo -D /etc pwd && sudo -i pwd'), '/etc\n/root')
@@ -373,7 +373,7 @@ END`,
     assert.equal(await box.run('sudo whoami', { timeout: 60 }), 'root')
   })
 
-  test('a busy agent still refuses users who may not use sudo, before it reads their requests', async () => {
+  test('even a busy agent refuses users who may not use sudo, before it reads the users’ requests', async () => {
     const said = await python(
       `${words}
 s = knock(); print(answer(s))

@@ -1,5 +1,5 @@
-// Kills programs of a server at arbitrary moments. The sandboxes must keep running, answer when the programs are back, and leave
-// nothing on the host when they are deleted.
+// Kills programs of a server at arbitrary moments. The sandboxes must keep running, and answer when the programs are back. Deleted
+// sandboxes must leave nothing on the host.
 import assert from 'node:assert/strict'
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
@@ -95,7 +95,7 @@ suite('kill -9 of gate, runner and control', () => {
     assert.equal((await sandbox.process.getSessionCommand('work', cmdId)).exitCode, 0)
   })
 
-  test('kill -9 of server programs does not affect a terminal: it keeps its shell, programs and output', async () => {
+  test('kill -9 of server programs does not affect a terminal, which keeps its shell, programs and output', async () => {
     const before = new Screen()
     const pty = await sandbox.process.createPty({ id: 'kept', cols: 90, onData: before.take })
     await pty.sendInput('echo "shell <$$>"; kept=value\n')
@@ -306,7 +306,7 @@ suite('kill -9 of the server’s programs', () => {
       )
       return answer!
     }
-    // Repeats the attempt to kill the program until it succeeds: after the previous kill, the program may not have restarted yet.
+    // Repeats the kill until it succeeds, because the program may not have restarted yet after the previous kill.
     const kill = (program: 'control' | 'runner') =>
       until(
         `${program} is killed`,

@@ -40,7 +40,7 @@ suite('single sign-on at the dashboard', { skip: needsRoot }, () => {
     rmSync(cache, { recursive: true, force: true })
   })
 
-  test('a sign-in by a provider waits until the owner of the Alcove account confirms it on the dashboard', async () => {
+  test('a first sign-in by a provider waits until the owner of the Alcove account confirms the link', async () => {
     const admin = sso.app.as('admin')
     const email = 'mary@example.com'
     assert.equal((await admin.post('/admin/users', { email, name: 'Mary' })).status, 201)

@@ -132,6 +132,6 @@ process.on('message', ({ id, order }: { id: number; order: ProviderOrder }) => {
   obey(order).then((answer) => process.send?.({ id, answer }))
 })
 process.on('disconnect', () => process.exit(0))
-// Write Node's compile cache now. Node would write it at the end of the process, which is always killed.
+// Write Node's compile cache now. Node would write it only at a normal end of the process, but this process is always killed.
 flushCompileCache()
 process.send?.({ issuer })

@@ -24,7 +24,7 @@ export type TestProvider = AsyncDisposable & {
   setup: ProviderSetup
   /** Sets all accounts of the provider. `accounts`: the claims for each login name. */
   setAccounts: (accounts: Record<string, Record<string, unknown>>) => Promise<void>
-  /** Makes the provider sign with a new key, and publish only that key. */
+  /** Makes the provider sign with a new key, and publish only the new key. */
   rotate: () => Promise<void>
   /** Sets where the provider returns the email address of a user. True: in the ID token. False: only at the userinfo endpoint. */
   setClaimsInToken: (inToken: boolean) => Promise<void>

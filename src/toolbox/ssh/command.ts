@@ -55,9 +55,12 @@ const isTold = Compile(Told)
 
 /** Maximum time in ms from the opening of the socket until the client's message `start`. */
 const startMs = 10_000
-/** Memory that a message takes besides its bytes, in bytes. */
+/** Estimated memory in bytes that a waiting message takes in addition to its content. */
 const messageBytes = 256
-/** Limits of input that commands have not read, in bytes: per sandbox, in total, and what each sandbox always gets. */
+/**
+ * Limits of input that commands have not read, in bytes: per sandbox, in total, and the part of the total that each sandbox always
+ * gets.
+ */
 const held = new Budget({ each: 32 * 1024 * 1024, all: 256 * 1024 * 1024, sure: inputWindowBytes })
 
 const namesOfSignals = new Map(Object.entries(constants.signals).map(([name, number]) => [number, name.slice(3)]))

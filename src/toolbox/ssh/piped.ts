@@ -1,4 +1,4 @@
-// Runs a command with three pipes instead of a terminal: its outputs stay separate, and bytes of a file are not changed.
+// Runs a command with three pipes instead of a terminal, so that stdout and stderr stay separate, and no byte is changed.
 import { constants } from 'node:os'
 import type { RunningCommand } from '../agent/agent.ts'
 import type { ToolboxSandbox } from '../sandbox.ts'
@@ -38,8 +38,8 @@ class Piped implements Running {
   resize(): void {}
 
   /**
-   * Sends SIGHUP, and after `graceMs` SIGKILL to the process group. If the command ends in time, background processes keep running,
-   * such as an editor's server.
+   * Sends SIGHUP, and after `graceMs` SIGKILL, to the process group. If the command ends before the SIGKILL, background processes
+   * keep running, such as an editor's server.
    */
   hangUp(): void {
     this.#command.endInput()

@@ -1,4 +1,4 @@
-// Passes an SSH port forwarding on to a port on the sandbox's loopback. Each direction can end before the other.
+// Passes an SSH port forwarding on to a port on the sandbox's loopback. Each direction can end while the other continues.
 import type { Duplex } from 'node:stream'
 import type { WebSocket } from 'ws'
 import { bytesOf, closeWith, sendWhole } from '#src/http/socket.ts'

@@ -6,7 +6,7 @@ export type End = { code: number; signal: number | null }
 export interface Running {
   /** The output of the command, until its end. Unread output waits in the sandbox. */
   outputs(): AsyncIterable<Output>
-  /** How the command ended. Resolves after `outputs` was read to its end. */
+  /** How the command ended. Resolves after everything from `outputs` was read. */
   readonly end: Promise<End>
   /** Sends `data` to the command as input. `onGone` is called when the memory of `data` may be reused. */
   write(data: Buffer, onGone: () => void): void

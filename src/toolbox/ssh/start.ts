@@ -40,7 +40,7 @@ const missing = {
   sftp: 'This sandbox has no sftp-server. Install one in its image: openssh-sftp-server on Debian and Alpine.',
 }
 
-/** The programs to try, in this order, until one exists. */
+/** Returns the command lines to try, in this order, until the program of one exists. */
 const programsFor = (run: CommandStart['run']): string[][] => {
   switch (run.kind) {
     case 'sftp':
@@ -55,7 +55,7 @@ const programsFor = (run: CommandStart['run']): string[][] => {
 const isMissing = (error: unknown) =>
   error instanceof StartFailed && error.stage === 'exec' && ['ENOENT', 'EACCES', 'ENOTDIR'].includes(error.errno)
 
-/** Starts the program. Throws a Problem that says why it cannot be started. */
+/** Starts the program that an SSH session requests. Throws a Problem with the reason if no program can be started. */
 export const startRequested = async (
   sandbox: ToolboxSandbox,
   { run, env, terminal }: CommandStart,

@@ -8,7 +8,7 @@ import type { ToolboxSandbox } from '../sandbox.ts'
 import type { End, Running } from './running.ts'
 
 const prefix = 'ssh.'
-/** Maximum bytes of output stored for a slow client. Older output is lost, and the client gets a message about that. */
+/** Maximum bytes of output stored for a slow client. Older output is lost, and the client gets a message about the loss. */
 const ringBytes = 4 * 1024 * 1024
 const livingMax = 128
 /** Maximum number of ended terminals that are kept. Removing an ended terminal ends its background processes. */

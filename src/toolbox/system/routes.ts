@@ -1,4 +1,5 @@
-// Endpoint for a sandbox's use of processor, memory and disk. The runner measures it, so the sandbox may be paused.
+// Endpoint for a sandbox's use of processor, memory and disk. The runner measures this use, so the endpoint works for a paused
+// sandbox.
 import Type from 'typebox'
 import { notStarted } from '#src/problems.ts'
 import { route } from '../sandbox.ts'

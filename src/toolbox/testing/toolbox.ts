@@ -30,14 +30,14 @@ export type Toolbox = AsyncDisposable & {
   delete: (path: string) => Promise<Reply>
   /** Returns the URL of a path that starts with a slash. */
   url: (path: string) => string
-  /** Opens a WebSocket; the test follows its events. */
+  /** Opens a WebSocket, whose events the test follows. */
   socket: (path: string, subprotocols?: string[]) => WebSocket
   /** Starts a request and returns it, so that the test can break it off. */
   call: (path: string, body: unknown, headers?: OutgoingHttpHeaders) => ClientRequest
 }
 
 type Options = {
-  /** The configuration of the sandbox's image, if it has one. */
+  /** The configuration of the sandbox's image. Absent: the image has no configuration. */
   config?: ImageConfig
   executeTimeoutSeconds?: number
 }

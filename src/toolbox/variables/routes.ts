@@ -1,4 +1,5 @@
-// `POST /env` changes the variables of later processes. `POST /init` does nothing: some clients send it a token first.
+// `POST /env` changes the variables of later processes. `POST /init` does nothing; it exists because some clients first send a
+// token there.
 import Type from 'typebox'
 import { optional, textMap } from '#src/http/shapes.ts'
 import { Problem } from '#src/problems.ts'

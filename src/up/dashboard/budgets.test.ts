@@ -1,4 +1,4 @@
-// Tests how much a browser downloads for the dashboard. It bundles the present sources and adds up gzip sizes.
+// Tests how much a browser downloads for the dashboard. The test bundles the present sources and adds up gzip sizes.
 import assert from 'node:assert/strict'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'

@@ -23,7 +23,7 @@ import { reasonBeside } from '#src/wire/dashboard-files.ts'
 
 const code = resolve(import.meta.dirname, '../../..')
 
-/** A build takes a few seconds. After this time, in ms, it counts as hanging and is ended. */
+/** A build takes a few seconds. A build that takes longer than this time, in ms, counts as hanging and is ended. */
 const longestBuildMs = 120_000
 /** A build of another version of Alcove is removed if no server has started with this build for so many ms. */
 const keptMs = 30 * 24 * 60 * 60 * 1000
@@ -33,7 +33,7 @@ const lockName = '.lock'
 
 const notInBuild = /(?:^|\/)(?:node_modules|dist)(?:\/|$)|\.test\.tsx?$/
 
-/** Lists the files that the build depends on, as paths relative to `source`. */
+/** Lists the source files that the build depends on, as paths relative to `source`. */
 const sourcesIn = (source: string): string[] =>
   readdirSync(source, { withFileTypes: true }).flatMap((entry) => {
     if (notInBuild.test(entry.name)) return []
@@ -82,7 +82,7 @@ const runBuild = async (source: string, out: string): Promise<void> => {
   const command = confined({
     command: [...nodeCommand('src/up/dashboard/process.ts'), source, out],
     uid: users.builder,
-    // The build needs the checkout's tsconfig.json, too, because the tsconfig.json of the pages extends it.
+    // The build also needs the checkout's tsconfig.json, because the tsconfig.json of the pages extends it.
     shown: [...ownCode(), { from: join(code, 'tsconfig.json') }, { from: source }, { from: out, isWritable: true }],
     sockets: 'none',
     limits: { cpu: longestBuildMs / 1000 },

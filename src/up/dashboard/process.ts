@@ -1,5 +1,5 @@
-// Bundles and compresses the pages of the dashboard. It is a process of its own, because it needs much memory and runs the code of
-// many packages.
+// A program that bundles and compresses the pages of the dashboard. It is a process of its own, because it needs much memory and
+// runs the code of many packages.
 //   node process.ts SOURCE OUT
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'

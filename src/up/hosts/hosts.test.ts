@@ -91,7 +91,7 @@ suite('certificates of a host', needsRoot, () => {
     assert.deepEqual(control.asked, [{ token: 'alr_1', version, keys, path: '/api/runners/join', bearer: undefined }])
   })
 
-  test('the server’s own machine renews its certificates with the key of its runner', async (context) => {
+  test('the server’s own machine renews its certificates with the key of the machine’s runner', async (context) => {
     const { files } = makeFiles(context)
     const control = await startControl(context, (question) => [200, answerTo(question, 'local')])
     await renewCertificates(control.url, { headers: { authorization: 'Bearer own' } }, files.publicKeys())
@@ -110,7 +110,7 @@ suite('certificates of a host', needsRoot, () => {
     )
   })
 
-  test('a host refuses certificates for another key, for another name or of another authority', async (context) => {
+  test('a host refuses certificates for a wrong key, for a wrong name or of a wrong authority', async (context) => {
     const { files } = makeFiles(context)
     const other = makeFiles(context)
     const stranger = new TestAuthority()
@@ -135,7 +135,7 @@ suite('certificates of a host', needsRoot, () => {
     }
   })
 
-  test('if the server does not answer a renewal of certificates, the error says so in one sentence', async (context) => {
+  test('if the server does not answer a host’s renewal of certificates, the error is one sentence about this', async (context) => {
     const { files } = makeFiles(context)
     const control = await startControl(context, () => [200, {}])
     const closed = new URL(control.url)

@@ -26,7 +26,7 @@ suite('joining a server over the network', { skip: needsRoot }, () => {
   type Answer = 'takes' | 'loses' | { status: number; message: string }
 
   /**
-   * Starts a simulated control whose answers the test sets. It records the requests and the certificate names of the
+   * Starts a simulated control whose answers the test sets. This control records the requests and the certificate names of the
    * callers.
    */
   const startControl = async (context: TestContext, { days = 30 } = {}) => {
@@ -148,7 +148,7 @@ suite('joining a server over the network', { skip: needsRoot }, () => {
     )
   })
 
-  test('a host that was removed from the server ends at its next start, with one sentence that says why', async (context) => {
+  test('a host that was removed from the server ends at its next start, with one sentence with the reason', async (context) => {
     const control = await startControl(context)
     const host = makeHost(context)
     await host.join(control.url, tokenOf('0a'))

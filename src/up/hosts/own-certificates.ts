@@ -1,5 +1,5 @@
 // Gets the certificates of the gate on the server's own machine, for `up --hosts`. Control recognizes this machine by the key of
-// its runner.
+// the machine's runner.
 import type { DataDirectory } from '../data-directory.ts'
 import { HostFiles } from './host-files.ts'
 import { Renewal } from './renewal.ts'

@@ -1,11 +1,11 @@
-// Renews the certificates of a host at each start and then, usually, once a day. A failure does no harm for weeks, so it is printed
-// at most once a day.
+// Renews the certificates of a host at each start and then, usually, once a day. A failed renewal does no harm for weeks, so it is
+// printed at most once a day.
 import { setTimeout as pause } from 'node:timers/promises'
 
 type RenewalParts = {
   /** Gets and writes new certificates. Returns the number of seconds until the next renewal. */
   renew: () => Promise<number>
-  /** Time at which the current certificates expire. Undefined: there are none. */
+  /** Time at which the current certificates expire. Undefined: the host has no certificates. */
   endsAt: () => Date | undefined
   say: (line: string) => void
   /** After failures: the first and the longest delay before the next attempt, in milliseconds. */

@@ -101,7 +101,7 @@ const isFor = ({ runnerId, authority, certificates }: HostCertificates, program:
   }
 }
 
-/** Exchanges the token of a runner for certificates. After a lost answer, the token works again with the same keys. */
+/** Exchanges the token of a runner for certificates. If the answer is lost, a second call with the same token and keys succeeds. */
 export const tradeToken = async (
   url: URL,
   credential: Credential,
