@@ -3,7 +3,7 @@ import { suite, test } from 'node:test'
 import { isWebAddress, minutesText, nameOf, networkText, timerText } from './words.ts'
 
 suite('the words for the settings of a sandbox', () => {
-  test('the dashboard shows a number of minutes as days, hours and minutes, and leaves out a zero', () => {
+  test('the dashboard shows minutes as days, hours and minutes, without zero units; zero is “0 minutes”', () => {
     assert.equal(minutesText(0), '0 minutes')
     assert.equal(minutesText(1), '1 minute')
     assert.equal(minutesText(60), '1 hour')
