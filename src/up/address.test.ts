@@ -4,7 +4,7 @@ import { addressesOf } from './address.ts'
 import { Complaint } from './complaint.ts'
 
 suite('the addresses of a server', () => {
-  test('all addresses of a server use the given host, and the gate uses the port after control’s', () => {
+  test('all addresses of a server use the given host, and the gate’s port is control’s port plus 1', () => {
     assert.deepEqual(addressesOf('127.0.0.1', 4600), {
       control: '127.0.0.1:4600',
       gate: '127.0.0.1:4601',

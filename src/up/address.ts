@@ -99,8 +99,8 @@ const sshAddressOf = (
 }
 
 /**
- * Returns the addresses of a server. `publicHost`: the name by which clients reach this machine, by default an IP address; unused
- * with `publicUrls`. Throws an error for the operator if `host`, `publicHost` or `hosts` is not a host.
+ * Returns the addresses of a server. `publicHost`: the name by which clients reach this machine, by default an IP address. Unused
+ * if `publicUrls` is given. Throws an error for the operator if `host`, `publicHost` or `hosts` is not a host.
  */
 export const addressesOf = (
   host: string,

@@ -36,7 +36,7 @@ export class BoundedLog {
       if (this.#bytes > 0 && this.#bytes + bytes.length > this.#maxBytes) this.#rotate()
       this.#bytes += writeSync(this.#file, bytes)
     } catch {
-      // The disk is full or the directory is missing. Drop the line, because a failure to log must not end `up`.
+      // The disk is full or the log's directory is missing. Drop the line, because a failure to log must not end `up`.
     }
   }
 

@@ -164,8 +164,7 @@ export const readUpConfig = (env: NodeJS.ProcessEnv): UpConfig => {
   }
   if (!/^\d{1,4}$/.test(warm)) complaints.push('ALCOVE_MOST_WARM must be a whole number')
   if (complaints.length > 0) throw new Complaint(complaints.join('\n'))
-  // On some systems, the PATH of root does not contain the directories of nft, ip and mkfs, so these directories are
-  // added.
+  // On some systems, the PATH of root does not contain the directories of nft, ip and mkfs. So add these directories.
   const path = [...new Set([...(env['PATH'] ?? '').split(':'), '/usr/sbin', '/usr/bin', '/sbin', '/bin'])]
   return {
     databaseUrl,

@@ -88,7 +88,7 @@ const isThere = (path: string): boolean => {
   }
 }
 
-/** Writes the mark file. Alcove neither uses nor removes a data directory without this file. */
+/** Writes the file that marks a directory as Alcove's. Alcove neither uses nor removes a data directory without this file. */
 export const markAsOurs = (path: string): void => {
   if (!existsSync(markOf(path))) writeFileSync(markOf(path), markText, { mode: 0o644 })
 }

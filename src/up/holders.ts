@@ -29,11 +29,11 @@ const commandOf = (pid: number): string => {
 
 const described = (pid: number): Holder => ({ pid, command: commandOf(pid) })
 
-/** Finds the processes in whose mount namespace the device is mounted. */
+/** Finds the processes in whose mount namespace `device` is mounted. */
 export const mountHolders = (device: string): Holder[] => {
   const needle = ` ${device} `
   /**
-   * Whether each mount namespace contains the device. Many processes share a namespace, so each namespace is read only
+   * Whether each mount namespace contains a mount of the device. Many processes share a namespace, so each namespace is read only
    * once.
    */
   const asked = new Map<string, boolean>()

@@ -25,7 +25,7 @@ export class ProgramLines {
   readonly #wrap: Logger
   readonly #decoder = new StringDecoder('utf8')
   #rest = ''
-  /** True if the beginning of a too long line was written, and the line's end has not arrived. */
+  /** True after the beginning of a too long line was written, until the end of the line has arrived. */
   #isCut = false
 
   constructor(program: string, log: Pick<BoundedLog, 'write'>) {

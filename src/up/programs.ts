@@ -1,4 +1,4 @@
-// How `up` starts each program of a server. This decides which program can see which secrets and files.
+// How `up` starts each program of a server. This file decides which program can see which secrets and files.
 import { chownSync, existsSync, mkdirSync } from 'node:fs'
 import { isIPv6 } from 'node:net'
 import { isAbsolute, join } from 'node:path'
@@ -34,7 +34,7 @@ type ProgramParts = {
   addresses: Addresses
   port: number
   secrets: Secrets
-  /** Resolves with the URL of the database when the database first accepts connections. Control starts only then. */
+  /** Resolves with the URL of the database when the database first accepts connections. Control does not start earlier. */
   databaseUrl: Promise<string>
   onProgress: (progress: Progress) => void
   dashboard: DashboardPlace
@@ -169,7 +169,7 @@ type GateForPeers = {
   gate: GateOfHost
   /** Directory of the gate's certificate. */
   certificates: string
-  /** Resolves when the gate's certificate is in the directory `certificates`. The gate starts only then. */
+  /** Resolves when the gate's certificate is in the directory `certificates`. The gate does not start earlier. */
   hasCertificates: Promise<void>
 }
 

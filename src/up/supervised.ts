@@ -100,7 +100,7 @@ export class Supervised {
     try {
       this.#onChange(this)
     } catch (error) {
-      // Go on if `#onChange` has thrown, because the program must still be restarted, or stopped.
+      // If the function `#onChange` has thrown, go on, because the program must still be restarted, or stopped.
       console.error(error)
     }
   }

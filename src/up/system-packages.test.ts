@@ -63,7 +63,7 @@ suite('installing system packages', () => {
     assert.deepEqual(asked, [])
   })
 
-  test('the error names the system packages whose install has failed', () => {
+  test('the error of a failed install names the system packages that are still missing', () => {
     const { host } = hostWith({ installWorks: () => false })
     assert.throws(() => ensurePackages(() => {}, host), /could not be installed[\s\S]*crun/)
   })

@@ -21,8 +21,7 @@ export type AccessQuestion = {
   sandboxIdOrName: string
   credentials: Credential[]
   /**
-   * Port of the called preview. Absent: a toolbox call. The value `toolboxPort` means a toolbox call at the address of a signed
-   * preview.
+   * Port of the called preview. Absent: a toolbox call. The value `toolboxPort`: a toolbox call at the address of a signed preview.
    */
   port?: number
   /** True if the call counts as activity of the sandbox. */

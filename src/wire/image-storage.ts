@@ -15,8 +15,8 @@ export const givenBackReasons = ['unused', 'age', 'pressure'] as const
 export type GivenBackReason = (typeof givenBackReasons)[number]
 
 /**
- * Disk space in bytes. `bytes`: in use now. `givenBack`: freed since the start of the runner, by reason. An absent
- * number means 0.
+ * Disk space of images in bytes. `bytes`: in use now. `givenBack`: freed since the start of the runner, by reason. An absent number
+ * means 0.
  */
 export type ImageStorage = {
   bytes: Partial<Record<ImageKind, number>>

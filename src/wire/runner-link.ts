@@ -125,7 +125,7 @@ export type Cause = {
   exitCode?: number
   signal?: string
   oomKilled?: boolean
-  /** A sentence about the cause, for people. */
+  /** A sentence that explains the cause to people. */
   detail?: string
 }
 
@@ -332,7 +332,7 @@ export type FromRunner =
   /** Two messages about saves. Both may get lost: the runner repeats `saved` while the assignment has the field `save`. */
   | ({ type: 'saved' } & SavedDisk)
   | ({ type: 'unsaved' } & UnsavedDisk)
-  /** Current resource use of at most 500 sandboxes. The message may get lost, because only people read the numbers. */
+  /** How much of the resources at most 500 sandboxes use now. The message may get lost, because only people read the numbers. */
   | { type: 'meters'; samples: readonly MeterSample[] }
   /** Tells control that the runner still runs. Older runners do not send `imageStorage`. */
   | { type: 'alive'; imageStorage?: ImageStorage }

@@ -1,5 +1,5 @@
-// Messages with secrets of organizations, from control through the runner to its proxy for secrets (src/egress). None of these
-// programs writes the value of a secret to the runner's disk. A sandbox gets only a placeholder.
+// Messages with secrets of organizations, from control through the runner to its proxy for secrets (src/egress). On this way, no
+// program writes the value of a secret to a disk. A sandbox gets only a placeholder.
 
 /**
  * The fields of a secret that the proxy for secrets needs to replace the placeholder in a sandbox's request by the
@@ -78,7 +78,7 @@ export type ToEgress =
   | { type: 'serve'; address: string }
   /** `owner`: the organization for which the sandbox's connections count. `secrets`: `awaited` until control sends them. */
   | { type: 'sandbox'; address: string; owner: string; secrets: readonly KnownSecret[] | 'awaited' }
-  /** The sandbox with this address has ended, or has no secrets any more. */
+  /** Tells the proxy that the sandbox with this address has ended, or has no secrets any more. */
   | { type: 'gone'; address: string }
 
 /**

@@ -39,7 +39,7 @@ const call = async (method: string, path: string, body?: object): Promise<number
 }
 
 suite('an upgrade of two control processes, one after the other', () => {
-  test('while control processes are restarted in turn, a retried call succeeds and acts only once', async () => {
+  test('while control processes are restarted in turn, calls that are retried succeed and act only once', async () => {
     await using opened = await openTestDatabase()
     const { database } = opened
     const start = (address: string) => startControlProcess(opened.url, { ALCOVE_LISTEN: `${address}:${port}` })
@@ -60,7 +60,7 @@ suite('an upgrade of two control processes, one after the other', () => {
           made.push(name)
           assert.equal(await call('GET', `/volumes/by-name/${name}`), 200)
           assert.equal(await call('GET', '/sandbox'), 200)
-          // Slows the loop down, because an organization may have only 100 volumes.
+          // Slow the loop down, because an organization may have only 100 volumes.
           await pause(200)
         }
       }

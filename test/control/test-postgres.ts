@@ -71,7 +71,7 @@ const keepCluster = (data: string): void => {
 }
 
 export type TestPostgres = {
-  /** URL with which a superuser connects to this PostgreSQL. */
+  /** URL with which a test connects to this PostgreSQL as superuser. */
   url: string
   pid: number
   stop: () => Promise<void>

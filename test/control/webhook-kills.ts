@@ -83,7 +83,7 @@ export const runKills = async (moments: readonly Moment[], say: (line: string) =
         return 400
       }
     })
-    /** Waits until every committed event has been sent. */
+    /** Waits until the webhook messages of all committed events have been sent. */
     const settled = async () => {
       const deadline = Date.now() + untilMilliseconds
       for (;;) {

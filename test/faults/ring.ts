@@ -138,7 +138,7 @@ const killSandbox = async (alcove: Platform, random: Random, except: string) => 
   try {
     process.kill(Number(pid), 'SIGKILL')
   } catch {
-    // The chosen process had already ended.
+    // The chosen process had already ended, so nothing was killed.
   }
 }
 

@@ -7,7 +7,7 @@ import type { Random } from './random.ts'
 
 type KnownSandbox = {
   record: Record_
-  /** The content of each file whose write was confirmed. */
+  /** The content of each file in the sandbox whose write was confirmed, by path. */
   files: Map<string, string>
 }
 
@@ -175,7 +175,7 @@ export class Worker {
       const found = await this.#client.execute(known.record, `cat ${path}`)
       if (found === undefined) return
       if (found.result.trim() === text) continue
-      // `cat` also fails in a stopped sandbox. The file is lost only if the sandbox is still started.
+      // `cat` also fails in a stopped sandbox. The file counts as lost only if the sandbox is still started.
       await this.#refresh(known)
       if (known.record.state === 'started' && found.exitCode < 128) {
         this.complaints.push(`LOST ${known.record.name} ${path}: ${JSON.stringify(found)}, not ${text}`)

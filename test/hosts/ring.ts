@@ -14,7 +14,7 @@ import type { UsersOutcome } from './ring-users.ts'
 
 const workers = 4
 const watchEveryMs = 500
-/** Maximum time in ms, after the last delete, for which the hosts may still have processes or files of the sandboxes. */
+/** Maximum time in ms, after the last delete of a sandbox, for which the hosts may still have processes or files of sandboxes. */
 const goneWithinMs = 120_000
 /**
  * Minimum time in ms for which the network between a host and control is interrupted, so that control considers the host silent.

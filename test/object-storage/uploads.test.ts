@@ -75,7 +75,7 @@ suite('uploading the files of a definition', () => {
     )
     assert.deepEqual([Contents?.length, IsTruncated], [3, true])
     assert.deepEqual(await list(stranger, 'theirs/'), [])
-    // The store must contain nothing of an unfinished upload.
+    // The store must contain nothing of unfinished uploads.
     assert.ok((await uploads.objects()).every((key) => !key.includes('/uploads/')))
   })
 
@@ -388,8 +388,8 @@ const send = async ({ port }: Uploads, asked: Raw, signed: Record<string, string
 type Harm = 'checksum' | 'length' | 'cut' | 'chunk' | 'trailer'
 
 /**
- * Sends an upload in signed chunks. The code follows the documentation of Signature Version 4 ("sigv4-streaming"), and shares
- * nothing with the server.
+ * Sends an upload in signed chunks. The code follows the documentation of Signature Version 4 ("sigv4-streaming"), and shares no
+ * code with the server.
  */
 const chunked = async (
   uploads: Uploads,

@@ -1,5 +1,5 @@
-// Attacks by somebody who controls an unprivileged program of the server: on the sockets of the agents, and with requests to the
-// runner like the gate's.
+// Attacks by somebody who controls an unprivileged program of the server: on the sockets of the agents, and by requests to the
+// runner as the gate sends them.
 import { once } from 'node:events'
 import { readdirSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'

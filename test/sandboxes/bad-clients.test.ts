@@ -118,7 +118,7 @@ suite('the logs of the programs', () => {
     readFileSync(fileOf(program)).subarray(from).toString().split('\n').filter(Boolean)
   const sizes = () => programs.map((program) => statSync(fileOf(program)).size)
 
-  test('every line in the logs of the programs is JSON with a level, from the first line on', () => {
+  test('every line in the logs of the programs, from the first line on, is JSON with a level', () => {
     for (const program of programs)
       for (const line of linesFrom(program, 0)) assert.ok('level' in JSON.parse(line), `${program}: ${line}`)
   })

@@ -215,7 +215,7 @@ const serveSsh = async (alcove: Platform, box: Box) => {
         '~/.ssh/config',
         'Host git-here\n  HostName 127.0.0.1\n  Port 2222\n  StrictHostKeyChecking accept-new\n  LogLevel ERROR',
       ),
-      // The command ends when dropbear can accept connections, because dropbear then goes into the background.
+      // The command ends when the SSH server dropbear can accept connections, because dropbear then goes into the background.
       './dropbear -E -r $PWD/host -p 127.0.0.1:2222 -P $PWD/pid > log 2>&1',
     ].join('\n'),
   )

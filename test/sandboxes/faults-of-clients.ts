@@ -12,7 +12,7 @@ type Fault = readonly [what: string, commit: () => Promise<unknown>]
 /** Waits until the connection has closed, for whatever reason. */
 const closing = (socket: Duplex | WebSocket) => new Promise((resolve) => socket.once('close', resolve))
 
-/** Sends these bytes and waits at most 100 ms for the first bytes of an answer. Then closes or resets the connection. */
+/** Sends `bytes` and waits at most 100 ms for the first bytes of an answer. Then closes or resets the connection. */
 const say = async (port: number, bytes: string | Buffer, how: 'close' | 'reset' = 'close') => {
   const socket = connect(port, '127.0.0.1')
   socket.on('error', () => undefined)

@@ -1,5 +1,4 @@
-// Kills programs of a server at random, for a short time. `./alcove test --faults --count 500` does this for a long
-// time.
+// Kills programs of a server at random, for a short time. The command `./alcove test --faults --count 500` runs a long test.
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { describe, runRing } from '../faults/ring.ts'

@@ -268,7 +268,7 @@ suite('files', () => {
     }
     await until('the upload removed', async () => (await halfFiles(box)) === '0')
     assert.equal(await box.run('cat file'), 'old')
-    // The call is repeated, because btrfs frees the space of a deleted file only some seconds later.
+    // Repeat the call, because btrfs frees the space of a deleted file only some seconds later.
     const makeFolder = () => box.toolbox('POST', '/files/folder?path=there-is-room-again')
     await until('room again', async () => (await makeFolder()).status === 201, 120)
   })

@@ -185,7 +185,7 @@ const ownPlatform = async (options: OwnOptions): Promise<Platform> => {
     killAll: async () => {
       const { up: state } = readPlatform(directory)
       const running = [state, ...state.programs.filter(({ pid }) => pid > 0)].map(({ pid }) => identityOf(pid))
-      // Kills `up` first. Otherwise `up` would start the killed programs again.
+      // Kill `up` first. Otherwise `up` would start the killed programs again.
       for (const identity of running) signalProcess(identity, 'SIGKILL')
       for (const identity of running) assert.ok(await waitUntilGone(identity, 10_000))
     },

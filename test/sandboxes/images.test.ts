@@ -101,7 +101,7 @@ suite('sandboxes from images', { skip: noBusybox }, () => {
     assert.deepEqual(await Promise.all(states), ['building_snapshot'])
     await live.delete()
     const failing = Image.base(reference).runCommands('echo never again >&2; exit 4')
-    // The SDK's error names only the state `build_failed`. The API also returns the reason.
+    // The SDK's error names only the state `build_failed`. The API also returns the reason of the failed build.
     await assert.rejects(daytona.create({ name: 'failing', image: failing }), /build_failed/)
     const { body } = await alcove.api('GET', '/sandbox/failing')
     assert.deepEqual([body['state'], body['errorReason']], ['build_failed', 'Line 2: exit code 4\nnever again'])
@@ -272,7 +272,7 @@ suite('the entrypoint session', { skip: noBusybox }, () => {
     await Promise.all([alcove.kill('runner'), alcove.kill('control')])
     // The gate must still send the log without control and runner, because the gate gets the log from the agent.
     await until('it is followed on', () => followed.includes(`\n${before + 20}\n`))
-    // Waits until control answers. Calls through the gate would not show whether control runs, because the gate may use cached
+    // Wait until control answers. Calls through the gate would not show whether control runs, because the gate may use cached
     // answers of control.
     const isControlBack = () => daytona.get(sandbox.id).then(Boolean, () => false)
     await until('control is back', isControlBack, 60)

@@ -10,8 +10,8 @@ import { attacks, buildAttacks, holds, type Measured, measureAttack } from '#tes
 import { needsRoot } from '#test/needs-root.ts'
 
 /**
- * If an attack seems to succeed, it is measured again, up to this many times, because another program may have made kernel memory
- * grow.
+ * Maximum number of measurements of an attack. One failed measurement proves nothing, because another program may have made kernel
+ * memory grow.
  */
 const mostMeasurements = 3
 

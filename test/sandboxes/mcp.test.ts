@@ -103,7 +103,7 @@ suite('the Model Context Protocol (POST /mcp), with its official clients', () =>
     const transport = new FormerTransport(new URL(`${alcove.url}/api/mcp`), {
       requestInit: { headers: { authorization: `Bearer ${alcove.key}` } },
     })
-    // The cast is needed, because the types of the 1.x packages do not compile with TypeScript's option
+    // The cast is needed, because the types of the MCP client 1.x do not compile with TypeScript's option
     // `exactOptionalPropertyTypes`.
     await former.connect(transport as Parameters<FormerClient['connect']>[0])
     try {

@@ -104,7 +104,7 @@ suite('previews in Chromium', () => {
     }
   }
 
-  /** Runs a test as a visitor of two previews: first of the page of `victim`, then of the page of `attacker`. */
+  /** Runs a test as a visitor of two previews: the visitor opens first the page of `victim`, then the page of `attacker`. */
   const visitBoth = (see: (page: Page, context: BrowserContext) => Promise<void>) =>
     surf(async (page, context) => {
       await page.goto(await addressOf(victim))

@@ -159,7 +159,7 @@ suite('previews', () => {
     await alcove.api('PUT', `/sandbox/${box.id}/labels`, { labels: { 'preview-host': 'localhost' } })
     try {
       const called = async () => seenBy(await ask('/', bearer())).headers
-      // The gate may use a cached answer about the sandbox for a second, so the call is repeated.
+      // Repeat the call, because the gate may use a cached answer about the sandbox for a second.
       for (let tries = 0; tries < 50 && (await called())['host'] !== 'localhost:3000'; tries++)
         await new Promise((resolve) => setTimeout(resolve, 100))
       const { host, 'x-forwarded-host': real } = await called()
@@ -203,7 +203,7 @@ suite('previews', () => {
     ]
     assert.deepEqual(await statuses(), [200, 200, 200, 200])
     await alcove.api('DELETE', '/api-keys/for-an-hour')
-    // The gate may use a cached answer about the caller for a second, so the calls are repeated.
+    // Repeat the calls, because the gate may use a cached answer about the caller for a second.
     for (let tries = 0; tries < 50 && (await statuses()).slice(0, 3).some((status) => status === 200); tries++)
       await new Promise((resolve) => setTimeout(resolve, 100))
     assert.deepEqual(await statuses(), [401, 401, 401, 200])

@@ -76,7 +76,7 @@ suite('the README', () => {
     }
   })
 
-  test('the commands of the second-day guide run, and set limits for an organization', async () => {
+  test('the commands of the second-day guide succeed, and set limits for an organization', async () => {
     const [lines] = blocksOf(dayTwo, 'sh')
     assert.ok(lines)
     const made = await server.api('POST', '/organizations', { name: 'tenant', defaultRegionId: 'local' })

@@ -229,7 +229,7 @@ if (!isPrivateHost) {
       )
     })
 
-    test('the value of a secret is in no log and in no journal of the server', async () => {
+    test('no log of the server and no journal contains the value of a secret', async () => {
       const places = [join(alcove.data, 'log'), join(alcove.data, 'runner/sandboxes')]
       const found = runCommand(['grep', '-rla', value, ...places])
       assert.equal(await found.catch(() => ''), '')

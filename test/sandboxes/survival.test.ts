@@ -273,7 +273,7 @@ suite('kill -9 of the server’s programs', () => {
     await countsOn(before)
   })
 
-  test('a confirmed change of a sandbox’s variables is not lost if a server program is killed directly after', async () => {
+  test('a kill of a server program directly after a confirmed change of variables does not lose the change', async () => {
     for (const [n, program] of (['runner', 'control', 'gate'] as const).entries()) {
       const change = { set: { KEPT: String(n) }, unset: ['IS_SANDBOX'] }
       // Repeat the call, because the program that the previous round killed may not have restarted yet. Until it has, the answer is

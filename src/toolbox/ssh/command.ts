@@ -53,7 +53,7 @@ const Told = Type.Union([
 const isStart = Compile(Start)
 const isTold = Compile(Told)
 
-/** Maximum time in ms from the opening of the socket until the client's message `start`. */
+/** Maximum time in ms from the opening of the WebSocket until the SSH gateway's message `start`. */
 const startMs = 10_000
 /** Estimated memory in bytes that a waiting message takes in addition to its content. */
 const messageBytes = 256

@@ -9,7 +9,10 @@ import { dialPort, servePort } from './port.ts'
 
 const PortQuery = Type.Object({ port: Type.Integer({ minimum: 1, maximum: 65_535 }) })
 
-/** Connections to ports, made before the upgrade. So a caller gets an ordinary HTTP refusal if nothing listens on the port. */
+/**
+ * Connections to ports. They are made before the upgrade to a WebSocket, so that a caller gets an ordinary HTTP refusal if nothing
+ * listens on the port.
+ */
 const dialled = new WeakMap<IncomingMessage, Duplex>()
 
 const needsUpgrade = () => {

@@ -146,7 +146,7 @@ const leaveReason = (directory: string, sentence: string | undefined): void => {
     if (sentence === undefined) rmSync(path, { force: true })
     else writeFileSync(path, `${sentence}\n`, { mode: 0o644 })
   } catch {
-    // The disk is full or read-only. The server runs without the dashboard, and control cannot show why.
+    // The disk is full or read-only. The server then runs without the dashboard, and control cannot show the reason.
   }
 }
 

@@ -207,7 +207,7 @@ const renewFor = async (url: URL, { runnerId }: JoinedServer, files: HostFiles):
   return told.renewAfterSeconds
 }
 
-/** Returns the address from which this machine would connect to the server. Nothing is sent. */
+/** Returns the address from which this machine would connect to the server, without sending anything. */
 const addressTowards = async (url: URL): Promise<string> => {
   const { address } = await lookup(url.hostname.replace(/^\[|\]$/g, '')).catch(() => {
     throw new Complaint(`the name ${url.hostname} is not known`)

@@ -3,7 +3,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
 
 type RenewalParts = {
-  /** Gets and writes new certificates. Returns the number of seconds until the next renewal. */
+  /** Requests new certificates and writes them to files. Returns the number of seconds until the next renewal. */
   renew: () => Promise<number>
   /** Time at which the current certificates expire. Undefined: the host has no certificates. */
   endsAt: () => Date | undefined
