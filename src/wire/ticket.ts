@@ -1,6 +1,6 @@
 // A ticket says that control allows one call: in which sandbox, what the call may do, and until when. Control signs the ticket with
-// an Ed25519 key. A gate has only the public key, so an attacker who controls a gate cannot make tickets. The form: v1.<key
-// id>.<base64url of JSON>.<base64url of the signature of everything before the last dot>
+// an Ed25519 key. A gate has only the public key, so an attacker who controls a gate cannot make tickets. The form:
+// v1.<key id>.<base64url of JSON>.<base64url of the signature of everything before the last dot>
 import { createHash, type KeyObject, sign, verify } from 'node:crypto'
 import { type Static, Type } from 'typebox'
 import { Compile } from 'typebox/compile'
