@@ -1,6 +1,6 @@
 // Measures a command, an upload and a download through the gate of another host (the foreign gate) and through the sandbox's own
-// gate. Here the foreign gate runs on this machine, and connects to the sandbox's own gate by TLS over loopback. `node
-// bench/foreign-gate.ts [n]`, as root.
+// gate. Here the foreign gate runs on this machine, and connects to the sandbox's own gate by TLS over loopback.
+// `node bench/foreign-gate.ts [n]`, as root.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { createHash, randomBytes } from 'node:crypto'
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'

@@ -1,6 +1,6 @@
 // Measures what one state change costs in PostgreSQL, with 100,000 sandboxes: time on one connection, processor time, and bytes and
-// records of the write-ahead log. Commits do not wait for the disk, because that wait would take longer than everything else. `node
-// bench/state-writes.ts [writes] [wait]`, as root.
+// records of the write-ahead log. Commits do not wait for the disk, because that wait would take longer than everything else.
+// `node bench/state-writes.ts [writes] [wait]`, as root.
 import { readFileSync } from 'node:fs'
 import { chmod, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'

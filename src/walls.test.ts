@@ -27,7 +27,7 @@ const ground = ['src/wire', 'src/problems.ts', 'src/kit']
 const reaches: Record<string, readonly string[]> = {
   bin: ['src/cli', 'src/up', 'src/control', 'src/gate', 'src/runner', 'src/ssh-gateway', ...ground],
   'src/cli': ['client/src', 'src/up', 'src/doctor', 'src/runner', ...ground],
-  // The npm package `client` is published without the server, so it may import no code of the server.
+  // The npm package `@alcove/client` is published without the server, so it may import no code of the server.
   'client/src': [],
   'src/up': ['src/doctor', 'src/postgres', ...ground],
   'src/doctor': ground,
