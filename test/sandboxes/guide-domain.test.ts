@@ -1,5 +1,5 @@
 // Tests docs/guides/domain.md, on previews under a domain. Runs both reverse proxies of the guide, with the guide's configuration.
-// The Alcove server behind these proxies has the settings of the guide.
+// The Alcove server behind these proxies has the environment variables of the guide.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
