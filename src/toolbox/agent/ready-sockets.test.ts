@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
-import { connect, createServer, type Socket } from 'node:net'
+import { connect, createServer, Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { suite, test } from 'node:test'
@@ -52,6 +52,17 @@ suite('connections to an agent that the gate opens before a call needs them', ()
     server.accepted[1]?.end()
     await until(async () => sockets.size === 0, 'both are given up')
     assert.equal(sockets.take(server.path), undefined)
+  })
+
+  test('no call gets a socket opened ahead that is closed or has received bytes, even before its events', () => {
+    using sockets = new ReadySockets()
+    const [closed, told] = [new Socket(), new Socket()]
+    const opened = [closed, told]
+    sockets.fill('agent', () => opened.shift()!)
+    closed.destroy()
+    told.push('busy')
+    assert.equal(sockets.take('agent'), undefined)
+    assert.deepEqual([sockets.size, told.destroyed], [0, true])
   })
 
   test('sockets that the gate opens to agents before a call are limited, and closed if unused for a while', async () => {

@@ -35,7 +35,7 @@ export class ReadySockets {
   take(socketPath: string): Socket | undefined {
     for (const socket of this.#byPath.get(socketPath) ?? []) {
       this.#remove(socket)
-      if (!socket.destroyed && socket.readableLength === 0 && !socket.readableEnded) return socket.ref()
+      if (!socket.destroyed && socket.readableLength === 0) return socket.ref()
       socket.destroy()
     }
     return undefined
