@@ -25,6 +25,21 @@ suite('the limited output of a command', () => {
     assert.equal(odd.text(), `a${'€'.repeat(9)}\n[output truncated: 29 bytes were left out here]\n`)
   })
 
+  test('`dropCutCharacter` removes an incomplete character from the end of an output, and nothing else', () => {
+    const bytes = Buffer.from('a€')
+    for (const [size, text] of [
+      [1, 'a'],
+      [2, 'a'],
+      [3, 'a'],
+      [4, 'a€'],
+    ] as const) {
+      using output = new BoundedOutput('o', 48)
+      output.add(bytes.subarray(0, size))
+      output.dropCutCharacter()
+      assert.equal(output.text(), text)
+    }
+  })
+
   test('the last line of a command’s long output is stored, whether it arrives in one piece or in many', () => {
     for (const size of [1, 1000, 65_536, 2_500_000]) {
       using output = new BoundedOutput('o', 1_000_000)
