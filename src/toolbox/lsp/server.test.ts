@@ -1,0 +1,22 @@
+import assert from 'node:assert/strict'
+import { suite, test } from 'node:test'
+import type { Agent, RunningCommand } from '../agent/agent.ts'
+import { assignmentWith } from '../testing/assignment.ts'
+import { bounds, LanguageServer } from './server.ts'
+
+suite('the limits of a language server', () => {
+  test('a language server that writes too much before the first call is ended', async () => {
+    const command = {
+      unsentBytes: 0,
+      exit: Promise.resolve({ exitCode: 0, signal: null }),
+      close: () => undefined,
+      async *[Symbol.asyncIterator]() {
+        yield { stream: 'stderr', data: Buffer.from('12345') }
+      },
+    } as unknown as RunningCommand
+    const sandbox = { agent: { exec: async () => command } as unknown as Agent, assignment: assignmentWith({}) }
+    const server = await LanguageServer.run(sandbox, { argv: ['x'], env: {} }, { ...bounds, outputBytes: 4 })
+    await server.ended
+    await assert.rejects(server.request('initialize', {}), { status: 422, message: /writes more than 4 bytes/ })
+  })
+})
