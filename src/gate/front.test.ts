@@ -247,6 +247,40 @@ suite('how often the gate asks control', () => {
     assert.ok(sides.asked.every(({ countsAsActivity }) => countsAsActivity))
   })
 
+  test('a WebSocket counts as activity of its sandbox only until it closes', async () => {
+    await using sides = await startSides({ presenceMs: 5 })
+    sides.control.answer = ({ sandboxIdOrName }) => sides.access({ sandboxId: sandboxIdOrName })
+    const questionsAbout = (sandbox: string) => sides.asked.filter((asked) => asked.sandboxIdOrName === sandbox).length
+    const untilAsked = async (sandbox: string, more: number) => {
+      for (const most = questionsAbout(sandbox) + more; questionsAbout(sandbox) < most; ) await pause(5)
+    }
+    sides.toolbox.upgrade = (_request, socket) => {
+      socket
+        .on('error', () => undefined)
+        .on('end', () => socket.end())
+        .resume()
+      socket.write('HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n')
+    }
+    const open = async (sandbox: string) => {
+      const headers = { ...bearer, connection: 'upgrade', upgrade: 'websocket' }
+      const [, socket] = await once(
+        httpRequest({ port: sides.port, path: `/toolbox/${sandbox}/x`, headers }).end(),
+        'upgrade',
+      )
+      return socket as Duplex
+    }
+    const closing = await open('closed')
+    const staying = await open('open')
+    await untilAsked('closed', 2)
+    closing.destroy()
+    // The gate may ask once more before it notices the close.
+    await untilAsked('open', 3)
+    const questions = questionsAbout('closed')
+    await untilAsked('open', 5)
+    assert.equal(questionsAbout('closed'), questions)
+    staying.destroy()
+  })
+
   test('an open call continues while control does not answer whether the call is still allowed', async () => {
     await using sides = await startSides({ presenceMs: 5 })
     const askedAgain = Promise.withResolvers<void>()

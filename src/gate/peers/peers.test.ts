@@ -10,6 +10,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { connect as connectTls, createServer as createTlsServer } from 'node:tls'
 import { WebSocket, WebSocketServer } from 'ws'
 import { TestAuthority } from '#src/kit/testing/authority.ts'
+import { notStarted } from '#src/problems.ts'
 import { type HostProgram, hostNameOf } from '#src/wire/hosts.ts'
 import type { GateBounds } from '../main.ts'
 import { newSigner } from '../testing/signer.ts'
@@ -135,6 +136,17 @@ suite('calls that a gate passes on to the gate of the sandbox’s host', () => {
     assert.equal(String(said), 'echo one')
     client.close(4321)
     assert.equal(await closed.promise, 4321)
+  })
+
+  test('if the sandbox of a terminal stopped, a WebSocket through two gates gets the reason as a message', async () => {
+    await using two = await startTwo()
+    two.far.toolbox.refusal = notStarted()
+    const url = `${two.near.url.replace('http', 'ws')}/toolbox/box/process/pty/1/connect`
+    const client = new WebSocket(url, { headers: newBearer() })
+    const closed = once(client, 'close')
+    const [message] = await once(client, 'message')
+    assert.match(JSON.parse(String(message)).error, /not running/)
+    assert.equal((await closed)[0], 1011)
   })
 
   test('a preview call through two gates gets an answer, or an error if the server or sandbox does not run', async () => {
