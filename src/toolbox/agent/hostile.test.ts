@@ -17,7 +17,7 @@ const exec = (...argv: string[]): Buffer => {
   return encodeFrame(kinds.exec, body)
 }
 
-// Any frame except SHUTDOWN, which would end the agent, and DIAL, which would connect to a random port.
+// Any frame except SHUTDOWN, which would end the agent, and a valid DIAL, which would connect to a random port.
 const anyFrame = fc
   .tuple(fc.nat(255), fc.uint8Array({ maxLength: 60 }))
   .filter(([kind, payload]) => kind !== kinds.shutdown && !(kind === kinds.dial && payload.length === 2))

@@ -49,8 +49,8 @@ const takeTypescript = expression('local-typescript.cjs')
 const mayWantName = /__filename|__dirname|\bWorker\b/
 
 /**
- * Returns JavaScript that replaces the class `Worker`. The caller's code has no file. If it starts a worker with the value of
- * `__filename` or `import.meta.url`, the worker gets the text `module`.
+ * Returns JavaScript that replaces the class `Worker`. The caller's code has no file. If the code starts a worker with the
+ * value of `__filename` or `import.meta.url`, the worker gets the text `module`.
  */
 const workersOf = (module: string) =>
   "{const threads=require('worker_threads'),{Worker}=threads,own=new Set([__filename,import.meta.url,decodeURI(import.meta.url)," +

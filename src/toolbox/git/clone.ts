@@ -23,7 +23,7 @@ export const clone = async (home: Git, repository: Git, body: CloneRequest): Pro
   const commit = given(body.commit_id)
   if (commit === undefined) return
   if ((await repository.ask(['cat-file', '-e', `${commit}^{commit}`])).exitCode !== 0) {
-    // The clone lacks the commit if the clone is shallow or the commit is on no branch. Most servers send a commit by its full id.
+    // The clone lacks the commit: the clone is shallow, or the commit is on no branch. Most servers send a commit by its full id.
     const fetched = await repository.ask(['fetch', '--quiet', ...depth, '--', 'origin', commit], options)
     if (fetched.exitCode !== 0) {
       throw new Problem('not_found', `The repository was cloned, but it has no commit ${commit}.`)

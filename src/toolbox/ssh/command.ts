@@ -79,7 +79,7 @@ class Conversation {
   readonly #started = Promise.withResolvers<CommandStart>()
   #running: Running | undefined
   #isStarted = false
-  /** Number of input bytes that the command has not read. The SSH gateway must keep this number below `inputWindowBytes`. */
+  /** Number of input bytes that the command has not read. More than `inputWindowBytes` is an error of the SSH gateway. */
   #unacknowledged = 0
 
   constructor(socket: WebSocket, sandbox: ToolboxSandbox) {

@@ -53,7 +53,7 @@ class Terminal implements Running {
     this.#jobs.input(this.#id, data).then(onGone, onGone)
   }
 
-  /** Does nothing. In a terminal, only a typed ^D ends the input, and it comes as a character of the input. */
+  /** Does nothing. In a terminal, only a typed ^D could end the input, but some programs read ^D as an ordinary character. */
   endInput(): void {}
 
   signal(signal: number): void {
