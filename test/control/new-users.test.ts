@@ -1,5 +1,5 @@
 // Three new people in two organizations use control only by HTTP, from the first sign-in to the removal of the last key. At every
-// step, nobody sees the data of an organization of others.
+// step, nobody sees data of an organization to which they do not belong.
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { type Client, startControl } from './harness.ts'

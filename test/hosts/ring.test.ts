@@ -1,5 +1,5 @@
-// A short fault test of hosts: kills hosts and control processes and cuts connections at random. The command `./alcove test
-// --faults --hosts --count 100` runs a long one.
+// A short fault test of hosts: kills hosts and control processes and cuts connections at random. A long test:
+// `./alcove test --faults --hosts --count 100`
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { describe } from '#test/faults/ring.ts'
