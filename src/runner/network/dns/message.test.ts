@@ -137,6 +137,10 @@ suite('a DNS answer to a sandbox', () => {
     )
   })
 
+  test('a DNS answer with only an error code repeats the question’s id, and is not marked as truncated', () => {
+    assert.deepEqual([...writeCode(header(), codes.formatError)], [0xab, 0xcd, 0x81, 0x81, 0, 0, 0, 0, 0, 0, 0, 0])
+  })
+
   test('a DNS answer that is too long is marked as truncated and contains no addresses', () => {
     const answer = writeAnswer(asked, { code: codes.ok, addresses: Array(40).fill('1.2.3.4'), seconds: 1 }, 512)
     assert.deepEqual([answer.readUInt16BE(2), answer.readUInt16BE(6), answer.length], [0x8380, 0, asked.asked.length])
