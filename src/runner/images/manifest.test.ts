@@ -1,11 +1,22 @@
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { imageConfigBounds } from '#src/wire/runner-link.ts'
-import { imageConfigOf, ownArchitecture, parseConfig } from './manifest.ts'
+import { imageConfigOf, ownArchitecture, parseConfig, parseManifest } from './manifest.ts'
 
 const { words, wordCharacters, nameCharacters, pathCharacters } = imageConfigBounds
 
 const parse = (config: object) => parseConfig(JSON.stringify({ os: 'linux', architecture: ownArchitecture, config }))
+
+suite('the manifest of an image', () => {
+  test('an image is refused if its author chooses the address from which one of its layers is downloaded', () => {
+    const described = { digest: `sha256:${'a'.repeat(64)}`, size: 1 }
+    const layer = { ...described, mediaType: 'application/vnd.oci.image.layer.v1.tar+gzip' }
+    const parse = (layers: object[]) => parseManifest(JSON.stringify({ config: described, layers }))
+    assert.deepEqual(parse([layer]), { manifest: { config: described, layers: [described] } })
+    const elsewhere = { ...layer, urls: ['http://10.0.0.1/layer'] }
+    assert.throws(() => parse([layer, elsewhere]), { failure: 'unsupported', message: /elsewhere/ })
+  })
+})
 
 suite('the configuration of an image', () => {
   test('an image configuration with a command, variables, user and directory of maximum length is accepted', () => {
