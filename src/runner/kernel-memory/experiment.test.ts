@@ -106,6 +106,13 @@ suite('the experiment that finds the sandbox that makes kernel memory grow', () 
     assert.equal(unreleased(), 0)
   })
 
+  test('`findGrower` finds the sandbox that causes the growth, even if another suspect cannot be frozen', async () => {
+    const { parts } = hostWith({ stubborn: 0, attacker: 200 })
+    const holdStill: typeof parts.holdStill = async (id, release) =>
+      id !== 'stubborn' && (await parts.holdStill(id, release))
+    assert.equal(await findGrower({ ...parts, holdStill }, ['stubborn', 'attacker']), 'attacker')
+  })
+
   test('`findGrower` does not blame a sandbox that cannot be frozen', async () => {
     const { parts } = hostWith({ attacker: 200 })
     assert.equal(await findGrower({ ...parts, holdStill: async () => false }, ['attacker']), undefined)
