@@ -84,6 +84,8 @@ const startLink = (url: URL, heard: string[] = [], onHeard: () => void = () => u
     imageStorage: () => imageStorage,
     onAssign: ({ sandboxId, generation }: Assignment) => hear(`assign ${sandboxId} ${generation}`),
     onImage: ({ image, target }: ImageAssignment) => hear(`image ${image} ${target}`),
+    onVolume: ({ volumeId, target }) => hear(`volume ${volumeId} ${target}`),
+    onSecrets: ({ sandboxes }) => hear(`secrets of ${sandboxes.map(({ sandboxId }) => sandboxId)}`),
     onDatabase: (databaseId) => {
       hear(`database ${databaseId}`)
       return databaseId !== 'another'
@@ -145,9 +147,18 @@ suite('the link to control', () => {
     for (const wrong of [{ image: '../tool' }, { source: { kind: 'wish' } }, { target: 'elsewhere' }, { maxGiB: -1 }])
       say({ type: 'image', assignment: { ...image, ...wrong } })
     say({ type: 'image', assignment: image })
+    const volume = { volumeId: 'data', driver: 'directory', target: 'absent' }
+    for (const wrong of [{ volumeId: '../data' }, { driver: 'other' }, { target: 'present' }])
+      say({ type: 'volume', assignment: { ...volume, ...wrong } })
+    say({ type: 'volume', assignment: volume })
+    const used = { sandboxId: 'box', generation: 4, secretIds: ['s'] }
+    for (const sandboxes of [[{ ...used, sandboxId: '../box' }], [{ ...used, generation: -1 }], undefined])
+      say({ type: 'secrets', secrets: { secrets: [], sandboxes } })
+    say({ type: 'secrets', secrets: { secrets: [], sandboxes: [used] } })
     say({ type: 'list' })
     await done.promise
-    assert.deepEqual(heard, ['database d', 'assign box 4', 'image tool present', 'list'])
+    const answered = ['assign box 4', 'image tool present', 'volume data absent', 'secrets of box', 'list']
+    assert.deepEqual(heard, ['database d', ...answered])
   })
 
   test('if control names an unknown database, the runner ignores all further messages of that link', async () => {
