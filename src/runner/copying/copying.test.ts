@@ -126,6 +126,15 @@ suite('extension headers (pax) in a tar', () => {
     await assert.rejects(entries(extension('x', pax('GNU.sparse.major=1'))), /is a file with holes/)
     await assert.rejects(entries(extension('x', 'x y\n')), /header cannot be read/)
   })
+
+  test('a pax header takes one short step per field, and is refused at a field without a length', async () => {
+    let steps = 0
+    const counted = { next: async () => assert.ok(++steps <= 1002, 'it is read without end') }
+    const header = extension('x', `${pax('comment=none').repeat(1000)}none`)
+    const reading = readTar(inPieces(header), counted as unknown as EventLoopTurns).next()
+    await assert.rejects(reading, { ...failing('corrupted'), message: /header cannot be read/ })
+    assert.equal(steps, 1002)
+  })
 })
 
 suite('the files that were sent with a definition', () => {
