@@ -1,9 +1,13 @@
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { suite, test } from 'node:test'
+import { WebSocket } from 'ws'
 import { silentLog } from '#src/kit/log.ts'
 import { Problem } from '#src/problems.ts'
 import type { SandboxHere } from '#src/wire/gate-link.ts'
-import { type Called, createToolboxServer } from './server.ts'
+import { type Called, createToolboxServer, Toolbox } from './server.ts'
 import { assignmentWith } from './testing/assignment.ts'
 import { calledFor } from './testing/called.ts'
 
@@ -47,6 +51,28 @@ suite('the toolbox server', () => {
     status = 'started'
     measured = undefined
     assert.equal((await ask()).statusCode, 409)
+  })
+
+  test('`upgrade` of a toolbox returns 101 as soon as the WebSocket is open, and throws if it is refused', async () => {
+    const open = (status: SandboxHere['status']) =>
+      Toolbox.open({ calledBy: () => calledFor(sandboxThatIs(status)), executeTimeoutSeconds: 10, log: silentLog() })
+    await using started = await open('started')
+    await using stopped = await open('stopped')
+    const server = createServer().listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    const upgrade = async (toolbox: Toolbox) => {
+      const { port } = server.address() as AddressInfo
+      const client = new WebSocket(`ws://127.0.0.1:${port}/toolbox/box/ssh/command`).on('error', () => undefined)
+      const [request, socket, head] = await once(server, 'upgrade')
+      client.once('open', () => client.terminate())
+      return await toolbox.upgrade(request, socket, head).finally(() => socket.destroy())
+    }
+    try {
+      assert.equal(await upgrade(started), 101)
+      await assert.rejects(upgrade(stopped), { code: 'not_started' })
+    } finally {
+      server.close()
+    }
   })
 
   test('the gate refuses an unauthorized toolbox call without reading its body', async () => {
