@@ -111,7 +111,9 @@ suite('GET /process/session/entrypoint', () => {
 
 suite('GET /process/session/entrypoint/logs', () => {
   test('GET /process/session/entrypoint/logs returns stdout, stderr and both combined, during and after the run', async () => {
-    await using box = await boxWith(script('echo out; sleep 0.05; echo err >&2; exec sleep 1000'))
+    await using box = await boxWith(script(`echo out; ${untilLetGo}; echo err >&2; exec sleep 1000`))
+    await seen(box, /out/)
+    letGo(box)
     await seen(box, /err/)
     const expected = { status: 200, body: { output: 'out\nerr\n', stdout: 'out\n', stderr: 'err\n' } }
     assert.deepEqual(await box.get(`${session}/logs`), expected)

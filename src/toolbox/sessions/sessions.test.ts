@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import { readFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { after, before, suite, test } from 'node:test'
 import { agentAt } from '../agent/agent.ts'
 import { until } from '../agent/testing/native-agent.ts'
@@ -329,10 +330,21 @@ suite('sessions', () => {
     test('SDKs before 0.167 get a session command’s output as text with stream markers, all others as JSON', async () => {
       const id = await open()
       const marked = '\u0001\u0001\u0001one\n\u0002\u0002\u0002two é\n\u0001\u0001\u0001three\n'
-      const line = 'echo one; sleep 0.1; echo two é >&2; sleep 0.1; echo three'
+      // The command writes each line only after the toolbox has the line before, so that their order is certain.
+      const [first, second] = ['first', 'second'].map((name) => join(box.directory, name)) as [string, string]
+      const waitFor = (file: string) => `until [ -e ${file} ]; do sleep 0.01; done`
+      const line = `echo one; ${waitFor(first)}; echo two é >&2; ${waitFor(second)}; echo three`
       const asSdk = (version: string) => ({ 'x-daytona-sdk-version': version })
       const exec = `/process/session/${id}/exec`
-      const ran = await box.post(exec, { command: line }, asSdk('0.143.0'))
+      const running = box.post(exec, { command: line }, asSdk('0.143.0'))
+      const ofSession = async () => (await box.get(`/process/session/${id}`)).body.commands
+      await until(async () => (await ofSession()).length > 0, 'the command has begun')
+      const [{ id: command }] = await ofSession()
+      await seen(id, command, /one/)
+      writeFileSync(first, '')
+      await seen(id, command, /two/)
+      writeFileSync(second, '')
+      const ran = await running
       // Old SDKs separate stdout and stderr by the markers in `output`, and in the logs that are read below.
       assert.deepEqual([ran.body.output, ran.body.stdout], [marked, 'one\nthree\n'])
       assert.equal((await box.post(exec, { command: 'echo x' })).body.output, 'x\n')
