@@ -63,9 +63,9 @@ suite('the entrypoint of a sandbox', { skip: needsRoot }, () => {
       [['/nowhere'], 127],
     ] as const) {
       const { sandboxId } = await box.started({ user: 'root', entrypoint })
-      assert.equal((await box.run(sandboxId, 'echo here; sleep 0.1')).output, 'here')
-      const [job] = await jobsOf(sandboxId)
-      assert.deepEqual([job?.state, job?.exit?.exitCode], ['ended', exitCode])
+      assert.equal((await box.run(sandboxId, 'echo here')).output, 'here')
+      await until(async () => (await jobsOf(sandboxId))[0]?.state === 'ended', 'the end of the entrypoint')
+      assert.equal((await jobsOf(sandboxId))[0]?.exit?.exitCode, exitCode)
       assert.equal(box.host.get(sandboxId)?.status, 'started')
       await box.host.destroy(sandboxId)
     }
