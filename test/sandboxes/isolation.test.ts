@@ -7,7 +7,7 @@ import { createServer } from 'node:net'
 import { networkInterfaces } from 'node:os'
 import { after, before, suite, test } from 'node:test'
 import { readLayout } from '#src/runner/cgroup/layout.ts'
-import { type Box, createBox } from './box.ts'
+import { type Box, createBox, until } from './box.ts'
 import { type Platform, platform } from './harness.ts'
 
 /**
@@ -30,6 +30,17 @@ suite('isolation of a sandbox', () => {
     await alcove?.[Symbol.asyncDispose]()
   })
 
+  /** Starts a program in a sandbox, and waits until it runs. Returns its process id on the host. */
+  const startOutside = async (where: Box, command: string): Promise<number> => {
+    await where.run(`setsid ${command} >/dev/null 2>&1 &`)
+    let pid: number | undefined
+    await until(`${command} runs`, async () => {
+      pid = await alcove.hostPid(command)
+      return pid !== undefined
+    })
+    return pid ?? assert.fail()
+  }
+
   test('the default user of a sandbox is `daytona`, which has a home directory and is not root', async () => {
     assert.equal(await box.run('id -un; id -u; echo $HOME; pwd'), 'daytona\n1000\n/home/daytona\n/home/daytona')
   })
@@ -40,8 +51,7 @@ suite('isolation of a sandbox', () => {
     assert.deepEqual([inside, size], [0, 65536])
     assert.ok(outside! >= 100_000, `uid 0 is ${outside} outside`)
     // Start a process in the sandbox, to see which uid the process has on the host.
-    await root.run('setsid sleep 4711 >/dev/null 2>&1 & sleep 0.1')
-    const pid = await alcove.hostPid('sleep 4711')
+    const pid = await startOutside(root, 'sleep 4711')
     assert.match(await readFile(`/proc/${pid}/status`, 'utf8'), new RegExp(`^Uid:\\s+${outside}\\s`, 'm'))
   })
 
@@ -246,8 +256,7 @@ print('sent')`
     assert.equal(await box.run(`python3 -c "${send}"`), 'sent')
     // In the sandbox's network namespace, `ip neigh` may list only the permanent neighbour entry. It does not list entries that
     // need no ARP. Those are harmless, because the kernel removes some when there are too many.
-    await box.run('setsid sleep 4713 >/dev/null 2>&1 & sleep 0.1')
-    const inItsNetwork = ['--net', '--target', String(await alcove.hostPid('sleep 4713')), 'ip', 'neigh', 'show']
+    const inItsNetwork = ['--net', '--target', String(await startOutside(box, 'sleep 4713')), 'ip', 'neigh', 'show']
     const held = execFileSync('nsenter', inItsNetwork, { encoding: 'utf8' }).trim().split('\n')
     assert.deepEqual(
       held.map((line) => line.split(' ').at(-1)),
