@@ -171,7 +171,9 @@ suite('an archive store that fails', () => {
     const chunk = filesInStore().find((path) => path.includes('/chunks/')) ?? ''
     const whole = readFileSync(chunk)
     const damaged = Buffer.from(whole)
-    damaged.writeUInt8(damaged.readUInt8(100) ^ 1, 100)
+    // The last chunk of a disk may have only a few bytes.
+    const middle = damaged.length >> 1
+    damaged.writeUInt8(damaged.readUInt8(middle) ^ 1, middle)
     writeFileSync(chunk, damaged)
     assert.match(await askInVain(box, 'start', 'archived'), /damaged/)
     assert.ok(
