@@ -17,13 +17,16 @@ suite('an image download that is interrupted', { skip: cannotRun }, () => {
   const asked = (digest: string) => room.registry.asked.filter((path) => path.endsWith(digest)).length
   const isHere = (digest: string) => below('image-downloads').filter((name) => name.endsWith(digest.slice(7))).length
 
-  /** Makes the registry cut the download of the last layer, at most `most` times, after requests for the other two layers. */
+  /** Whether skopeo has this layer completely. It gives the file of a layer its name only then. */
+  const isComplete = (digest: string) =>
+    below('image-work').some((name) => below(`image-work/${name}/work/blobs/sha256`).includes(digest.slice(7)))
+
+  /** Makes the registry cut the download of the last layer, at most `most` times, when the other two layers are complete. */
   const lastIsCut = (most = Number.POSITIVE_INFINITY) => {
     let cuts = 0
     room.registry.onRequest = async (path, answer) => {
       if (!path.endsWith(last) || cuts++ >= most) return answer
-      while (asked(first) + asked(second) < 2) await delay(10)
-      await delay(500)
+      while (!isComplete(first) || !isComplete(second)) await delay(10)
       return { ...answer, cutAfter: 100_000 }
     }
   }
