@@ -178,6 +178,20 @@ suite('archive and restore', { skip: needsRoot }, () => {
     assert.equal(await said(assignment, 'cat /root/d/file'), 'kept')
   })
 
+  test('a restore that makes a disk but cannot limit its size removes the disk, and a later start succeeds', async () => {
+    const assignment = await box.started()
+    await said(assignment, fill)
+    await box.host.archive(archived(assignment))
+    const wanted = brought(archived(assignment))
+    // In a full pool, btrfs makes the disk but can refuse the next step. Here the launcher refuses the limit, which is too large.
+    await box.host.start({ ...wanted, diskGiB: 1e20 })
+    const held = box.host.get(assignment.sandboxId)
+    assert.deepEqual([held?.status, held?.refused], ['archived', 'limit: not a number'])
+    assert.equal(existsSync(diskOf(assignment)), false)
+    await box.host.start({ ...wanted, generation: 9 })
+    assert.equal(await said(assignment, 'cat /root/d/file'), 'kept')
+  })
+
   test('a delete aborts a running archive, and nothing of the sandbox’s disk and archive is left', async () => {
     const assignment = await box.started()
     await said(assignment, 'dd if=/dev/urandom of=/root/big bs=1M count=40 2>/dev/null')

@@ -30,8 +30,9 @@ const restoreOverBase = async (
 ): Promise<void> => {
   // If an earlier restore was interrupted, its unfinished disk still exists and is removed first.
   await pool.remove(sandboxId)
-  await runSteps(launcher, pool.stepsToMakeEmpty(sandboxId, diskGiB))
   try {
+    // In a full pool, btrfs can make the disk but may have no space for the next step.
+    await runSteps(launcher, pool.stepsToMakeEmpty(sandboxId, diskGiB))
     await unpackDisk({
       launcher,
       store,
