@@ -66,7 +66,7 @@ export class Api {
   async askPage<Page extends { items: unknown[] }>(where: string, query: Query): Promise<Page> {
     const answer = await this.ask<Page>('GET', where, { query })
     if (Array.isArray(answer?.items)) return answer
-    throw new Failure('The server answered something else than a list. Is it an Alcove server?', exitCodes.serverError)
+    throw new Failure('The server did not answer with a list. Is it an Alcove server?', exitCodes.serverError)
   }
 
   /** Makes a GET call and returns when the headers arrive. The body may take long, for example if the call follows a log. */

@@ -31,8 +31,11 @@ suite('a call of the command line to a server', () => {
 
   test('`callServer` throws the server’s message and request id or, without a message, the HTTP status', async () => {
     await assert.rejects(call(409, '{"message":"There is one."}'), failure(/^There is one\. \(request r1\)$/, 65))
-    await assert.rejects(call(502, '<html>Bad Gateway</html>'), failure(/ answered 502\. \(request r1\)$/, 70))
-    await assert.rejects(call(200, '<html>Welcome</html>'), failure(/ is no Alcove server\.$/, 70))
+    await assert.rejects(
+      call(502, '<html>Bad Gateway</html>'),
+      failure(/ answered with status 502\. \(request r1\)$/, 70),
+    )
+    await assert.rejects(call(200, '<html>Welcome</html>'), failure(/ is not an Alcove server\.$/, 70))
   })
 
   test('`callServer` gives each kind of error answer of the server an exit code of its own', async () => {

@@ -26,7 +26,7 @@ export const refusalOf = (
   origin: string,
   { status, text, requestId }: { status: number; text: string; requestId: string | undefined },
 ): Failure => {
-  const sentence = sentenceOf(readAnswer(text)) ?? `The server at ${origin} answered ${status}.`
+  const sentence = sentenceOf(readAnswer(text)) ?? `The server at ${origin} answered with status ${status}.`
   const told = requestId === undefined ? '' : ` (request ${requestId})`
   return new Failure(cleanLines(`${sentence}${told}`), exitCodeOf(status), { status })
 }
@@ -50,7 +50,8 @@ const reasonOf = (error: Error): string => {
 /** Returns the error for a server that cannot be reached. If `error` is an interruption by the user, returns it unchanged. */
 export const unreachable = (origin: string, error: Error): Error => {
   if (error instanceof Interrupted) return error
-  if (error.name === 'TimeoutError') return new Failure(`The server at ${origin} took too long.`, exitCodes.tryAgain)
+  if (error.name === 'TimeoutError')
+    return new Failure(`The server at ${origin} took too long to answer.`, exitCodes.tryAgain)
   const sentence = `The server at ${origin} does not answer: ${reasonOf(error)}`
   return new Failure(sentence, exitCodes.unreachable, { cause: error })
 }
@@ -113,6 +114,6 @@ export const callServer = async <Answer>(url: string, options: CallOptions = {})
     throw unreachable(origin, error)
   })
   const answer = readAnswer(text)
-  if (answer === undefined) throw new Failure(`What answers at ${origin} is no Alcove server.`, exitCodes.serverError)
+  if (answer === undefined) throw new Failure(`The server at ${origin} is not an Alcove server.`, exitCodes.serverError)
   return answer as Answer
 }

@@ -145,14 +145,14 @@ suite('alcove exec', () => {
   test('each kind of failure of `alcove` has an exit code of its own, and the error names the request id', async () => {
     const cases: [args: string[], env: NodeJS.ProcessEnv, code: number, sentence: RegExp][] = [
       [['exec', 'no-such-box', '--', 'true'], {}, 66, /^alcove: .*no-such-box not found.* \(request \S+\)\n$/],
-      [['exec', 'desk-box', '--'], {}, 64, /There is no command/],
+      [['exec', 'desk-box', '--'], {}, 64, /Give a command to run/],
       [['sandbox', 'create', '--cpu', 'many'], {}, 64, /must be a whole number/],
       [['no-such-command'], {}, 64, /unknown command/],
       [['sandbox', 'list'], { ALCOVE_API_KEY: 'wrong' }, 77, /^alcove: .* \(request \S+\)\n$/],
       [['sandbox', 'list'], { ALCOVE_API_KEY: '' }, 77, /^alcove: You are not signed in/],
       [['sandbox', 'list'], { ALCOVE_API_URL: 'http://127.0.0.1:9' }, 69, /does not answer/],
       [['sandbox', 'create', '--snapshot', 'none'], {}, 65, /none not found|no such snapshot/],
-      [['cp', '/no/such/file', 'desk-box:'], {}, 74, /There is no \/no\/such\/file here/],
+      [['cp', '/no/such/file', 'desk-box:'], {}, 74, /There is no file or directory \/no\/such\/file on this machine/],
     ]
     for (const [args, more, code, sentence] of cases) {
       const ran = await alcove(args, '', more)
@@ -264,7 +264,7 @@ suite('alcove cp', () => {
       for (const archive of evil) {
         succeeds(await alcove(['exec', 'desk-box', '--', 'sh', '-c', script], archive))
         const { code, err } = await alcove(['cp', 'desk-box:data', 'got'])
-        assert.deepEqual([code, /leaves the target/.test(err)], [65, true], err)
+        assert.deepEqual([code, /outside the target directory/.test(err)], [65, true], err)
         assert.equal(existsSync(join(desk, 'evil')), false)
       }
     } finally {

@@ -136,7 +136,8 @@ export const port = async (
       servers.push(server)
       const local = await listen(server, forward.local)
       if (json) await printJson({ host, port: local, sandboxId: sandbox.id, sandboxPort: forward.remote })
-      else note(`${host}:${local} is port ${forward.remote} of ${cleanLine(sandbox.name)}. Ctrl-C ends this.`)
+      else
+        note(`${host}:${local} forwards to port ${forward.remote} of ${cleanLine(sandbox.name)}. Press Ctrl-C to stop.`)
     }
     await new Promise<void>((resolve) => {
       if (signal.aborted) resolve()

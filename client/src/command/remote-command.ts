@@ -111,7 +111,10 @@ class Conversation {
     keepAlive(this.#socket)
     const ended = new Promise<number>((resolve, reject) => {
       const lost = () =>
-        new Failure('The connection to the sandbox was lost. The command was hung up.', exitCodes.unreachable)
+        new Failure(
+          'The connection to the sandbox was lost. The server sends SIGHUP to the command.',
+          exitCodes.unreachable,
+        )
       this.#socket.on('message', (data: Buffer, isBinary) => {
         if (isBinary) return this.#show(data)
         const told = parsed(data)

@@ -20,6 +20,6 @@ export const exec = async (
   const env = readPairs(options.env, work.env)
   // The parser leaves `--` among the words after the name of the sandbox, so it is removed here.
   const words = argv[0] === '--' ? argv.slice(1) : argv
-  if (words.length === 0) throw new Failure('There is no command.', exitCodes.usage)
+  if (words.length === 0) throw new Failure('Give a command to run after the name of the sandbox.', exitCodes.usage)
   return await runForwarding(work, await getSandbox(work.api, idOrName), { argv: words, env })
 }

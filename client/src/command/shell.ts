@@ -142,6 +142,8 @@ export const shell = async (work: Work, idOrName: string, { attach }: { attach?:
     throw signal.reason
   }
   if (end.error !== undefined) throw new Failure(end.error, exitCodes.refused)
-  note(`If the sandbox runs, its shell goes on: alcove shell ${cleanLine(sandbox.name)} --attach ${cleanLine(id)}`)
+  note(
+    `If the sandbox is running, its shell continues. To return to it: alcove shell ${cleanLine(sandbox.name)} --attach ${cleanLine(id)}`,
+  )
   throw new Failure('The connection to the terminal was lost.', exitCodes.unreachable)
 }

@@ -73,7 +73,8 @@ const runTar = async ({ api, interruption }: Work, sandbox: Sandbox, { argv, inp
     signal: signal === undefined ? interruption.signal : AbortSignal.any([interruption.signal, signal]),
   })
   if (code === 0) return
-  if (code === 127) throw new Failure('This sandbox has no tar program, which copying needs.', exitCodes.refused)
+  if (code === 127)
+    throw new Failure('Copying needs the program tar, which this sandbox does not have.', exitCodes.refused)
   const why = cleanLines(said.text).trim()
   throw new Failure(`The sandbox could not copy everything: ${why || `tar ended with ${code}`}`, exitCodes.refused)
 }
@@ -81,13 +82,14 @@ const runTar = async ({ api, interruption }: Work, sandbox: Sandbox, { argv, inp
 const copyUp = async (work: Work, sandbox: Sandbox, local: string, remote: string): Promise<void> => {
   const source = resolve(local)
   const found = await findLocal(source)
-  if (found === undefined) throw new Failure(`There is no ${cleanLine(local)} here.`, exitCodes.localFile)
+  if (found === undefined)
+    throw new Failure(`There is no file or directory ${cleanLine(local)} on this machine.`, exitCodes.localFile)
   const there = await findRemote(work, sandbox, remote)
   const { directory, name } = there?.isDir
     ? { directory: remote, name: basename(source) || 'root' }
     : splitTarget(remote)
   if (there !== undefined && !there.isDir && found.isDirectory())
-    throw new Failure(`${cleanLine(remote)} is a file and no directory.`, exitCodes.refused)
+    throw new Failure(`${cleanLine(remote)} is a file, not a directory.`, exitCodes.refused)
   const troubles = new Troubles()
   {
     const total = found.isDirectory() ? await sizeOf(Buffer.from(await realpath(source))) : found.size
@@ -112,18 +114,22 @@ const findTarget = async (local: string, remote: string, isDir: boolean) => {
   const isInside = found?.isDirectory() === true && name !== undefined
   const target = resolve(isInside ? join(local, name) : local)
   if (found !== undefined && !found.isDirectory() && isDir)
-    throw new Failure(`${cleanLine(local)} is a file and no directory.`, exitCodes.localFile)
+    throw new Failure(`${cleanLine(local)} is a file, not a directory.`, exitCodes.localFile)
   if (isInside && isDir && (await lstat(target).catch(() => undefined))?.isSymbolicLink())
-    throw new Failure(`${cleanLine(target)} is a link, which is not followed.`, exitCodes.localFile)
+    throw new Failure(
+      `${cleanLine(target)} is a symbolic link, and copying does not follow links.`,
+      exitCodes.localFile,
+    )
   const parent = !isDir && /[/\\]$/.test(local) && found === undefined ? target : dirname(target)
   if (!(await findLocal(parent))?.isDirectory())
-    throw new Failure(`There is no directory ${cleanLine(parent)} here.`, exitCodes.localFile)
+    throw new Failure(`There is no directory ${cleanLine(parent)} on this machine.`, exitCodes.localFile)
   return { target, name }
 }
 
 const copyDown = async (work: Work, sandbox: Sandbox, remote: string, local: string): Promise<void> => {
   const there = await findRemote(work, sandbox, remote)
-  if (there === undefined) throw new Failure(`There is no ${cleanLine(remote)} in the sandbox.`, exitCodes.notFound)
+  if (there === undefined)
+    throw new Failure(`There is no file or directory ${cleanLine(remote)} in the sandbox.`, exitCodes.notFound)
   const { target, name } = await findTarget(local, remote, there.isDir)
   const troubles = new Troubles()
   const broken = new AbortController()
@@ -161,7 +167,7 @@ const copyDown = async (work: Work, sandbox: Sandbox, remote: string, local: str
 
 const asFailure = (error: unknown): unknown => {
   if (error instanceof BadTar)
-    return new Failure(`The sandbox sent no tar archive: ${error.message}.`, exitCodes.refused)
+    return new Failure(`The sandbox did not send a valid tar archive: ${error.message}.`, exitCodes.refused)
   const { code, path, syscall } = error as NodeJS.ErrnoException
   if (syscall === undefined || error instanceof Failure) return error
   return new Failure(`${cleanLine(String(path ?? 'A file'))}: ${syscall} failed with ${code}.`, exitCodes.localFile)

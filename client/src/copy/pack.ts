@@ -76,7 +76,7 @@ async function* packBelow(path: Buffer, name: Buffer, found: Stats, parts: PackP
     }
   } else if (found.isSymbolicLink()) {
     yield writeHeader({ ...header, kind: 'symlink', linkName: await readlink(path, { encoding: 'buffer' }) })
-  } else parts.onTrouble(name, 'is no file, directory or link')
+  } else parts.onTrouble(name, 'is not a file, directory or link, and was not copied')
 }
 
 /** Packs a file or a directory under a new name. If `path` is a symbolic link, its target is packed. */

@@ -24,7 +24,7 @@ export const readCopy = (from: string, to: string): Copy => {
     return { direction: 'up', sandbox: target.sandbox, remote: target.path, local: source.path }
   if (source.sandbox !== undefined && target.sandbox === undefined)
     return { direction: 'down', sandbox: source.sandbox, remote: source.path, local: target.path }
-  throw new Failure('One of the two must be of a sandbox, as SANDBOX:PATH, and the other a path here.', exitCodes.usage)
+  throw new Failure('One path must be in a sandbox (SANDBOX:PATH), and the other on this machine.', exitCodes.usage)
 }
 
 /** The last name in a path of a sandbox. Undefined for paths without such a name: `/`, `.` and paths that end in `..`. */

@@ -30,7 +30,10 @@ const slash = Buffer.from('/')
 const unsafeOnWindows = /[\\:*?"<>|\u0000-\u001f]|[. ]$|^(?:con|prn|aux|nul|com\d|lpt\d)(?:\.|$)/i
 
 const escapes = (name: Buffer): Failure =>
-  new Failure(`The sandbox sent "${cleanLine(name.toString())}", which leaves the target.`, exitCodes.refused)
+  new Failure(
+    `The sandbox sent the path "${cleanLine(name.toString())}", which is outside the target directory.`,
+    exitCodes.refused,
+  )
 
 /**
  * Splits a name into parts, with one character (latin1) for each byte, because names need not be UTF-8. Throws a Failure if the
@@ -108,7 +111,7 @@ class Unpacking {
       // Directories below the target directory must not be links. The target directory itself (depth 0) may be a link.
       else if (depth > 0 && !found.isDirectory()) {
         const name = cleanLine(Buffer.from(key, 'latin1').toString())
-        throw new Failure(`"${name}" is in the way: it is no directory.`, exitCodes.localFile)
+        throw new Failure(`"${name}" exists already and is not a directory.`, exitCodes.localFile)
       }
       this.#directories.add(key)
     }
@@ -155,7 +158,8 @@ class Unpacking {
 
   async add(entry: Entry): Promise<void> {
     this.#count += 1
-    if (this.#count > mostEntries) throw new Failure('The sandbox sends too many files.', exitCodes.refused)
+    if (this.#count > mostEntries)
+      throw new Failure(`The sandbox sent more than ${mostEntries} files.`, exitCodes.refused)
     const parts = partsOf(entry.name)
     if (entry.kind === 'directory') {
       await this.#enter(parts)
@@ -165,19 +169,20 @@ class Unpacking {
     else if (entry.kind === 'file') await this.#addFile(parts, entry)
     else if (entry.kind === 'link') await this.#addLink(parts, entry)
     else if (entry.kind === 'symlink') this.#links.push({ parts, target: entry.linkName })
-    else this.#skip(parts, 'is no file, directory or link')
+    else this.#skip(parts, 'is not a file, directory or link, and was not copied')
   }
 
   async finish(): Promise<void> {
     for (const { parts, target } of this.#links) {
       if (!staysBelow(parts, target)) {
-        this.#skip(parts, `is a link to "${target.toString()}", which is left out`)
+        this.#skip(parts, `is a link to "${target.toString()}" and was not copied`)
         continue
       }
       await this.#enter(parts.slice(0, -1))
       const path = this.#path(parts)
       const found = await lstat(path).catch(isMissing)
-      if (found?.isDirectory()) this.#skip(parts, 'is a link, and a directory has its name')
+      if (found?.isDirectory())
+        this.#skip(parts, 'is a link and was not copied, because a directory with this name exists')
       else {
         await rm(path, { force: true })
         await symlink(target, path)
@@ -214,7 +219,7 @@ export const unpackFile = async (
   for await (const entry of readTar(source)) {
     count += 1
     if (count > 1 || entry.kind !== 'file')
-      throw new Failure('The sandbox sent something else than a file.', exitCodes.refused)
+      throw new Failure('The sandbox did not send a single file.', exitCodes.refused)
     await unpacking.add({ ...entry, name: Buffer.from(name) })
   }
   if (count === 0) throw new Failure('The sandbox sent no file.', exitCodes.refused)

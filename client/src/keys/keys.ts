@@ -18,13 +18,14 @@ type Key = {
 const defaultPermissions = ['write:sandboxes', 'delete:sandboxes']
 const dayMs = 24 * 60 * 60 * 1000
 
-const noKeys = 'The server answered something else than keys. Is it an Alcove server?'
+const noKeys = 'The server did not answer with keys. Is it an Alcove server?'
 
 /** Reads a time, or a number of days from now such as `30d`. */
 const readExpiry = (text: string): string => {
   const [, days] = /^(\d{1,5})d$/.exec(text) ?? []
   const time = days === undefined ? Date.parse(text) : Date.now() + Number(days) * dayMs
-  if (Number.isNaN(time)) throw new Failure('An expiry is a time, or a number of days such as 30d.', exitCodes.usage)
+  if (Number.isNaN(time))
+    throw new Failure('The expiry must be a time, or a number of days such as 30d.', exitCodes.usage)
   return new Date(time).toISOString()
 }
 
@@ -39,7 +40,7 @@ export const createKey = async (
   if (typeof key?.value !== 'string') throw new Failure(noKeys, exitCodes.serverError)
   if (json) return await printJson(key)
   await print(cleanLine(key.value))
-  note('This is shown only once.')
+  note('The key is shown only once.')
 }
 
 export const listKeys = async (api: Api, options: Json): Promise<void> => {

@@ -35,7 +35,11 @@ export const readPairs = (pairs: readonly string[] = [], from: NodeJS.ProcessEnv
 
 /** Returns a Dockerfile that consists only of this image. */
 const definitionOf = (image: string): string => {
-  if (/[\s\p{Cc}]/u.test(image) || image === '') throw new Failure('This is no name of an image.', exitCodes.usage)
+  if (/[\s\p{Cc}]/u.test(image) || image === '')
+    throw new Failure(
+      'The name of an image must not be empty, and must not contain spaces or control characters.',
+      exitCodes.usage,
+    )
   return `FROM ${image}\n`
 }
 

@@ -91,7 +91,7 @@ suite('sandboxes of a server', () => {
       const failed = isFailure(/^The sandbox box has failed: no \\u\{1b\} room$/, exitCodes.serverError)
       await assert.rejects(settle(api, sandbox(state, 'no \u001b room'), ['started']), failed)
     }
-    const other = isFailure(/^The sandbox box is archived and not started\.$/, exitCodes.refused)
+    const other = isFailure(/^The sandbox box is archived, not started\.$/, exitCodes.refused)
     await assert.rejects(settle(api, sandbox('archived'), ['started']), other)
   })
 })

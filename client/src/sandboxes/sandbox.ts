@@ -26,7 +26,7 @@ export type Sandbox = {
 export const asSandbox = (answer: Sandbox): Sandbox => {
   const { id, name, state } = answer ?? {}
   if (typeof id === 'string' && typeof name === 'string' && typeof state === 'string') return answer
-  const sentence = 'The server answered something else than a sandbox. Is it an Alcove server?'
+  const sentence = 'The server did not answer with a sandbox. Is it an Alcove server?'
   throw new Failure(sentence, exitCodes.serverError)
 }
 
@@ -36,6 +36,6 @@ export const getSandbox = async (api: Api, idOrName: string): Promise<Sandbox> =
 /** Returns the address of the toolbox of a sandbox. */
 export const toolboxOf = ({ toolboxProxyUrl, id }: Sandbox): string => {
   if (!/^https?:/i.test(toolboxProxyUrl) || !URL.canParse(toolboxProxyUrl))
-    throw new Failure('The server names no address for the toolbox of this sandbox.', exitCodes.serverError)
+    throw new Failure('The server gave no valid address for the toolbox of this sandbox.', exitCodes.serverError)
   return `${toolboxProxyUrl.replace(/\/+$/, '')}/${encodeURIComponent(id)}`
 }

@@ -17,7 +17,7 @@ const failureOf = ({ name, state, errorReason }: Sandbox, wanted: readonly strin
   const reason = errorReason ? `: ${cleanLines(errorReason).trim()}` : '.'
   if (state === 'error' || state === 'build_failed')
     return new Failure(`The sandbox ${cleanLine(name)} has failed${reason}`, exitCodes.serverError)
-  const sentence = `The sandbox ${cleanLine(name)} is ${cleanLine(state)} and not ${wanted.join(' or ')}${reason}`
+  const sentence = `The sandbox ${cleanLine(name)} is ${cleanLine(state)}, not ${wanted.join(' or ')}${reason}`
   return new Failure(sentence, exitCodes.refused)
 }
 

@@ -42,7 +42,7 @@ const accessByVariables = (env: NodeJS.ProcessEnv): Access | undefined => {
 const freshToken = async (file: string, apiUrl: string): Promise<string> => {
   const session = await freshSession(file)
   if (session.apiUrl === apiUrl) return session.accessToken
-  throw new Failure('You have signed in to another server meanwhile.', exitCodes.notAllowed)
+  throw new Failure('You have signed in to another server since this command started.', exitCodes.notAllowed)
 }
 
 const accessBySession = (env: NodeJS.ProcessEnv): Access | undefined => {

@@ -74,7 +74,7 @@ export type SnapshotOptions = Json & {
 export const createSnapshot = async (api: Api, name: string, options: SnapshotOptions): Promise<void> => {
   const { image, dockerfile, sandbox, cpu, memory, disk, json } = options
   if ([image, dockerfile, sandbox].filter((from) => from !== undefined).length !== 1)
-    throw new Failure('A snapshot needs one of --image, --dockerfile and --sandbox.', exitCodes.usage)
+    throw new Failure('A snapshot needs exactly one of --image, --dockerfile and --sandbox.', exitCodes.usage)
   let made: string
   if (sandbox === undefined) {
     const from =
@@ -88,7 +88,10 @@ export const createSnapshot = async (api: Api, name: string, options: SnapshotOp
     await showLog(api, made)
   } else {
     if (cpu !== undefined || memory !== undefined || disk !== undefined)
-      throw new Failure('A snapshot of a sandbox has the size of the sandbox.', exitCodes.usage)
+      throw new Failure(
+        'A snapshot of a sandbox has the size of the sandbox. Remove --cpu, --memory and --disk.',
+        exitCodes.usage,
+      )
     await api.ask('POST', path`/sandbox/${sandbox}/snapshot`, { body: { name }, patience: 120_000 })
     made = name
   }
