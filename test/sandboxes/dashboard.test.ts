@@ -56,7 +56,7 @@ suite('the dashboard in Chromium', () => {
     await dialog.getByLabel('Name').fill('first')
     await dialog.getByText('Size, region and user').click()
     await dialog.getByLabel('Labels').fill('team=blue')
-    await dialog.getByText('The same as a program').click()
+    await dialog.getByText('The same request as code').click()
     assert.match((await dialog.locator('pre').textContent()) ?? '', /"name":"first","labels":\{"team":"blue"\}/)
     await dialog.getByRole('button', { name: 'Create', exact: true }).click()
     await page.getByRole('heading', { name: 'first', level: 1 }).waitFor()

@@ -55,7 +55,7 @@ suite('single sign-on at the dashboard', { skip: needsRoot }, () => {
     }
 
     await throughProvider()
-    await page.getByText('There is an account with this address already').waitFor()
+    await page.getByText('An account with this address already exists').waitFor()
     await page.getByRole('button', { name: 'Sign in' }).click()
     await page.getByLabel('E-mail').fill(email)
     await page.getByLabel('Password').fill(password)

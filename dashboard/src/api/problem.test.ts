@@ -8,7 +8,7 @@ suite('the error made from an answer that is not a success', () => {
   test('`problemOf` returns an error with the message, the code and the request id of the server’s answer', () => {
     const { message, code, requestId, status } = problemOf(refused(), { message: 'No such file', code: 'NOT_FOUND' })
     assert.deepEqual([message, code, requestId, status], ['No such file', 'NOT_FOUND', 'id', 400])
-    assert.equal(problemOf(refused(), '<html>').message, 'The server answered 400.')
+    assert.equal(problemOf(refused(), '<html>').message, 'The server answered with status 400.')
   })
 
   test('`problemOf` replaces control characters and text direction marks in messages, and cuts long messages', () => {

@@ -30,7 +30,7 @@ export const problemOf = (response: Response, body: unknown): ApiProblem => {
   return new ApiProblem(
     typeof sentence === 'string' && sentence !== ''
       ? shownLines(sentence.slice(0, longestSentence))
-      : `The server answered ${response.status}.`,
+      : `The server answered with status ${response.status}.`,
     {
       status: response.status,
       code: typeof code === 'string' ? code : undefined,

@@ -16,7 +16,8 @@ export const NewOrganizationDialog = ({ onClose }: { onClose: () => void }) => {
   const shared = regions.data?.filter((region) => region.organizationId === null) ?? []
   const defaultRegionId = chosen || shared[0]?.id
   const make = async () => {
-    if (defaultRegionId === undefined) throw new Error('This server has no region that everybody may use.')
+    if (defaultRegionId === undefined)
+      throw new Error('This server has no region of its own, and each new organization needs one.')
     const { id } = await answerOf(control.POST('/organizations', { body: { name, defaultRegionId } as never }))
     await queries.invalidateQueries({ queryKey: ['organizations'] })
     onClose()
@@ -36,7 +37,7 @@ export const NewOrganizationDialog = ({ onClose }: { onClose: () => void }) => {
       {shared.length > 1 && (
         <SelectField
           label="Default region"
-          hint="The region of sandboxes that are created without a region. It cannot be changed later."
+          hint="New sandboxes run here unless another region is chosen. The default region cannot be changed later."
           value={defaultRegionId ?? ''}
           onChange={setChosen}
           options={shared.map((region) => ({ value: region.id, label: region.name }))}

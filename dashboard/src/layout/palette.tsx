@@ -85,7 +85,7 @@ export const Palette = ({ isOpen, onClose }: { isOpen: boolean; onClose: () => v
             <span className="muted small">{choice.hint}</span>
           </div>
         ))}
-        {choices.length === 0 && <div className="waiting">Nothing has this name.</div>}
+        {choices.length === 0 && <div className="waiting">No page or sandbox has this name.</div>}
       </div>
     </Dialog>
   )

@@ -28,7 +28,7 @@ const AccountMenu = () => {
           <span className="visually-hidden">Account </span>
           <span className="cut">{data?.email ?? 'Account'}</span>
           {invitations > 0 && (
-            <span className="badge plain info" title={`${invitations} invitations to you`}>
+            <span className="badge plain info" title={`Invitations for you: ${invitations}`}>
               {invitations}
             </span>
           )}
@@ -51,7 +51,7 @@ const AccountMenu = () => {
 const ExpiredDialog = () => (
   <Dialog
     title="Your session has ended"
-    description="Sign in again in a second window. This page stays as it is, with all that you have typed."
+    description="Sign in again in a second window. This page keeps everything that you have typed."
     isOpen={useSessionState().name === 'expired'}
     onClose={() => {}}
   >

@@ -43,7 +43,7 @@ export const permissionGroups = [
   },
   {
     name: 'Without effect here',
-    hint: 'Programs for other servers may ask for these. On this server they allow nothing more.',
+    hint: 'Programs for other servers may ask for these permissions. On this server, the permissions allow nothing.',
     permissions: {
       'read:runners': 'See runners',
       'write:runners': 'Add and change runners',

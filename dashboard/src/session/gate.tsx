@@ -11,16 +11,16 @@ import { useSessionState } from './use-session.ts'
  * message.
  */
 const ssoErrors: Record<string, string> = {
-  missing_email: 'The identity provider did not tell an e-mail address.',
+  missing_email: 'The identity provider did not send an e-mail address.',
   email_not_verified: 'The identity provider has not verified this e-mail address.',
   domain_not_allowed: 'Addresses of this domain may not sign in to this organization.',
   provider_disabled: 'This identity provider is switched off.',
   link_pending:
-    'There is an account with this address already. Sign in to it, and confirm the new way under “Your account”.',
+    'An account with this address already exists. Sign in to it, and confirm the new sign-in under “Your account”.',
   link_refused: 'The owner of the account has refused this way of signing in.',
   access_denied: 'Signing in was refused.',
-  invalid_state: 'This sign-in was begun in another browser, or took too long. Begin again.',
-  invalid_response: 'The identity provider gave an answer that cannot be used.',
+  invalid_state: 'This sign-in was started in another browser, or took too long. Start again.',
+  invalid_response: 'The identity provider sent an invalid answer.',
   provider_unavailable: 'The identity provider cannot be reached.',
 }
 

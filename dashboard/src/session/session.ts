@@ -223,7 +223,7 @@ class Session {
     const { origin } = new URL(issuer)
     if (!issuer.endsWith('/oidc') || origin === location.origin) return
     throw new Error(
-      `This server is at ${origin}: open ${origin}/dashboard/ instead. If it cannot be reached there, its operator starts it with --public-host.`,
+      `The address of this server is ${origin}: open ${origin}/dashboard/ instead. If you cannot reach the server there, ask its operator to start it with --public-host.`,
     )
   }
 

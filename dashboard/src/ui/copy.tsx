@@ -13,7 +13,7 @@ const useCopy = (text: string) => {
     } catch {
       toastError(
         'Copying did not work',
-        new Error('The browser gives the clipboard only to pages with HTTPS or on localhost.'),
+        new Error('The browser allows the clipboard only on pages with HTTPS or on localhost.'),
       )
     }
   }

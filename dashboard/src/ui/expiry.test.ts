@@ -16,7 +16,7 @@ suite('`expiresAt`', () => {
   })
 
   test('the form for an expiry shows the user an error if the date is missing or in the past', () => {
-    assert.throws(() => expiresAt({ days: onDate, date: '' }, now), /Choose the date/)
-    assert.throws(() => expiresAt({ days: onDate, date: '2026-11-20' }, now), /is past/)
+    assert.throws(() => expiresAt({ days: onDate, date: '' }, now), /Choose an expiry date/)
+    assert.throws(() => expiresAt({ days: onDate, date: '2026-11-20' }, now), /in the past/)
   })
 })

@@ -13,7 +13,7 @@ export const expiresAt = ({ days, date }: Expiry, now: number): string | null =>
   if (days === never) return null
   if (days !== onDate) return new Date(now + Number(days) * 86_400_000).toISOString()
   const end = new Date(`${date}T23:59:59`)
-  if (Number.isNaN(end.getTime())) throw new Error('Choose the date of the end.')
-  if (end.getTime() <= now) throw new Error('The date of the end is past.')
+  if (Number.isNaN(end.getTime())) throw new Error('Choose an expiry date.')
+  if (end.getTime() <= now) throw new Error('The expiry date is in the past.')
   return end.toISOString()
 }

@@ -21,7 +21,7 @@ const LinkDialog = ({ provider, onClose }: { provider: Provider; onClose: () => 
       : control.POST('/users/linked-accounts', { body: { provider: provider.provider, userId: userId.trim() } })
     await answerOf(call as Promise<{ response: Response }>)
     void queries.invalidateQueries({ queryKey: ['account-providers'] })
-    toast(linked ? `${displayName} no longer signs you in` : `${displayName} signs you in, too`)
+    toast(linked ? `You can no longer sign in with ${displayName}` : `You can sign in with ${displayName} now`)
     onClose()
   }
   return (
@@ -29,8 +29,8 @@ const LinkDialog = ({ provider, onClose }: { provider: Provider; onClose: () => 
       title={linked ? `Unlink ${displayName}` : `Link ${displayName}`}
       description={
         linked
-          ? 'The account there no longer signs you in. The last way to sign in cannot be unlinked.'
-          : 'Sign in there once first: the account then waits to be linked. It must have the same verified e-mail address.'
+          ? 'You can then no longer sign in with this account. Your last way to sign in cannot be unlinked.'
+          : 'First try to sign in with that account once. Both accounts must have the same verified e-mail address.'
       }
       isOpen
       onClose={onClose}

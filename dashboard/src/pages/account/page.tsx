@@ -23,7 +23,7 @@ const AccountPage = () => {
   return (
     <Page
       title="Your account"
-      description="It is the same in all of your organizations."
+      description="Your account is the same in all of your organizations."
       actions={<Button onClick={() => void session.signOut()}>Sign out</Button>}
     >
       <PendingLinks />

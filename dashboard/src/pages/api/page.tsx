@@ -42,7 +42,7 @@ const SandboxField = ({ value, onChange }: { value: string; onChange: (id: strin
   return (
     <SelectField
       label="Sandbox"
-      hint="The last active ones. Calls act inside of it."
+      hint="Calls act inside this sandbox. The list has the sandboxes that were active last."
       value={value}
       onChange={onChange}
       options={[
@@ -63,7 +63,7 @@ const ApiPage = () => {
   return (
     <Page
       title="API reference"
-      description="Describes every call of the API, and lets you try it. A call that you try is real: you make it, in this organization. The examples contain no API key: add yours to use them elsewhere."
+      description="This page describes every call of the API. Calls that you try here are real: they act as you, in this organization. The examples contain no API key: add yours to use them elsewhere."
     >
       <div className="api-choice">
         <SelectField

@@ -73,7 +73,7 @@ const Details = ({ entry }: { entry: Entry }) => (
       <CopyText text={entry.requestId} />
     </Fact>
     <Fact name="Outcome">
-      {entry.statusCode ?? 'The call runs still, or the server was stopped during it.'}{' '}
+      {entry.statusCode ?? 'The call is still running, or the server was stopped during the call.'}{' '}
       {entry.code !== undefined && <code>{entry.code}</code>} {entry.errorMessage}
     </Fact>
   </dl>

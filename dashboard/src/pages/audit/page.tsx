@@ -47,10 +47,10 @@ const Log = ({ search, isEnabled }: { search: AuditSearch; isEnabled: boolean })
         if (entries.length === 0)
           return (
             <div className="card">
-              <Empty title={isFiltered ? 'Nothing fits these filters' : 'The log is empty'}>
+              <Empty title={isFiltered ? 'No entry matches these filters' : 'The log is empty'}>
                 {isFiltered
-                  ? 'Take a filter away, or choose a longer time.'
-                  : 'Every change stands here: who made it, from where, and what came of it.'}
+                  ? 'Remove a filter, or choose a longer time.'
+                  : 'This log shows every change: who made it, from where, and with what result.'}
               </Empty>
             </div>
           )

@@ -166,7 +166,7 @@ export const ProviderDialog = ({ provider, onClose, onSaved }: Props) => {
       </div>
       <TextArea
         label="Domains of e-mail addresses"
-        hint="People with e-mail addresses of these domains, such as example.com, may sign in. A member must have a verified address of each domain."
+        hint="People with e-mail addresses in these domains, such as example.com, may sign in. For each domain, a member must have a verified address in it."
         rows={2}
         value={form.domains}
         onChange={(value) => set('domains', value)}
@@ -186,7 +186,11 @@ export const ProviderDialog = ({ provider, onClose, onSaved }: Props) => {
         chosen={form.defaultAssignedRoleIds}
         onChange={(value) => set('defaultAssignedRoleIds', value)}
       />
-      <CheckField label="People may sign in by it" checked={form.enabled} onChange={(value) => set('enabled', value)} />
+      <CheckField
+        label="People can sign in with this provider"
+        checked={form.enabled}
+        onChange={(value) => set('enabled', value)}
+      />
     </FormDialog>
   )
 }

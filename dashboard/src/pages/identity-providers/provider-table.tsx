@@ -25,10 +25,10 @@ export const ProviderTable = ({ providers, onChanged }: { providers: readonly Pr
     setSwitching(id)
     try {
       await answerOf(control.PATCH(path, { ...paramsOf(id), body: { enabled: !enabled } } as never))
-      toast(enabled ? `Nobody signs in by ${name} now` : `People may sign in by ${name} now`)
+      toast(enabled ? `Nobody can sign in with ${name} now` : `People can sign in with ${name} now`)
       onChanged()
     } catch (error) {
-      toastError(`${name} could not be switched`, error)
+      toastError(`${name} could not be switched ${enabled ? 'off' : 'on'}`, error)
     } finally {
       setSwitching(undefined)
     }

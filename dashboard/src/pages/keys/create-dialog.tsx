@@ -85,7 +85,7 @@ export const CreateDialog = ({ standing, onClose, onCreated }: Props) => {
           value={expiry}
           onChange={setExpiry}
           neverLabel="Never"
-          hint={expiry.days === never ? 'It works until somebody deletes it.' : undefined}
+          hint={expiry.days === never ? 'The key works until somebody deletes it.' : undefined}
         />
       </div>
       <PermissionChoice chosen={chosen} onChange={setChosen} holds={holds} />

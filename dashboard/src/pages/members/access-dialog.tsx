@@ -30,7 +30,7 @@ export const AccessDialog = ({ member, onClose }: { member: Member; onClose: () 
   return (
     <FormDialog
       title={`Access of ${member.email}`}
-      description="The change applies immediately. Permissions that the member loses are also removed from the member’s keys, for good."
+      description="The change applies immediately. Permissions that the member loses are also permanently removed from the member’s keys."
       isOpen
       onClose={onClose}
       submit="Change"

@@ -97,7 +97,7 @@ export const Invitations = ({ invitations, isOwner, onInvite }: Props) => {
         onConfirm={() => cancel(cancelling!)}
       >
         <p className="wrap-anywhere">
-          <strong>{cancelling?.email}</strong> can no longer accept it. If the letter has not been sent yet, it is not
+          <strong>{cancelling?.email}</strong> can no longer accept it. If the e-mail has not been sent yet, it is not
           sent.
         </p>
       </Confirm>

@@ -57,8 +57,8 @@ export const InviteDialog = ({ invitation, onClose }: Props) => {
       title={invitation === undefined ? 'Invite somebody' : `Invitation of ${email}`}
       description={
         invitation === undefined
-          ? 'They get a letter, if this server sends mail. They also see the invitation when they sign in with this address.'
-          : 'Whoever accepts gets what the invitation gives at that moment. No second letter is sent.'
+          ? 'They get an e-mail, if this server sends mail. They also see the invitation when they sign in with this address.'
+          : 'Whoever accepts the invitation gets the access that it gives at that moment. No second e-mail is sent.'
       }
       isOpen
       onClose={onClose}

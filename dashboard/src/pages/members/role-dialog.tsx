@@ -36,7 +36,7 @@ export const RoleDialog = ({ role, onClose }: { role?: Role | undefined; onClose
       description={
         role === undefined
           ? 'A role is a set of permissions that members can have.'
-          : 'Members who have this role gain and lose its permissions at once. Their keys only lose.'
+          : 'Members with this role gain or lose the permissions at once. Their keys lose permissions, but gain none.'
       }
       isOpen
       isWide

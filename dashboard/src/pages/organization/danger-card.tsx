@@ -21,14 +21,14 @@ export const DangerCard = ({ organization, isOwner }: { organization: Organizati
       </div>
       <div className="card-body">
         <div className="row spread">
-          <span>You leave, and your keys here end. Everything else stays.</span>
+          <span>You leave the organization, and your keys in it are deleted. Everything else stays.</span>
           <Button kind="danger" onClick={() => setOpen('leave')}>
             Leave…
           </Button>
         </div>
         {isOwner && (
           <div className="row spread">
-            <span>The organization ends, with everything that is in it.</span>
+            <span>The organization is deleted, with everything that is in it.</span>
             <Button kind="danger" onClick={() => setOpen('delete')}>
               Delete the organization…
             </Button>

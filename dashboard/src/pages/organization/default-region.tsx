@@ -39,7 +39,7 @@ export const DefaultRegion = ({ organization, isOwner }: { organization: Organiz
       )}
       <FormDialog
         title="Choose the default region"
-        description="Sandboxes that are created without a region go there. It can be chosen only once."
+        description="New sandboxes run there unless another region is chosen. The default region can be chosen only once."
         isOpen={isOpen}
         onClose={() => setOpen(false)}
         submit="Choose"

@@ -18,7 +18,7 @@ const OrganizationPage = () => {
       </Page>
     )
   return (
-    <Page title="Settings" description="Of this organization, for all of its members.">
+    <Page title="Settings" description="Settings of this organization, for all of its members.">
       {organization.suspended && (
         <div className="notice danger" role="alert">
           <strong>This organization is suspended</strong>

@@ -14,8 +14,8 @@ export const Switches = ({ organization, isOperator }: { organization: Organizat
   const params = { path: { organizationId: organization.id } }
   const switches: Switch[] = [
     {
-      label: 'New sandboxes reach nothing outside',
-      hint: 'Unless they are created with another setting of their network.',
+      label: 'New sandboxes have no network access',
+      hint: 'Unless a sandbox is created with other network settings.',
       isOn: organization.sandboxLimitedNetworkEgress,
       turn: (isOn) =>
         answerOf(
@@ -26,8 +26,8 @@ export const Switches = ({ organization, isOperator }: { organization: Organizat
         ),
     },
     {
-      label: 'Visitors of previews are warned first',
-      hint: 'A page says that what follows was made in a sandbox, not by this server.',
+      label: 'Visitors of previews see a warning first',
+      hint: 'A warning page says that the preview comes from a sandbox, not from this server.',
       isOn: organization.previewWarningEnabled,
       turn: (isOn) =>
         answerOf(
@@ -73,7 +73,7 @@ export const Switches = ({ organization, isOperator }: { organization: Organizat
             <div className="muted small">{each.hint}</div>
           </div>
         ))}
-        {!isOperator && <p className="muted small">The operator of the server can change these.</p>}
+        {!isOperator && <p className="muted small">Only the operator of the server can change these settings.</p>}
       </div>
     </section>
   )

@@ -42,7 +42,7 @@ const TelemetryDialog = ({ organization, onClose }: { organization: Organization
       />
       <TextArea
         label="Headers"
-        hint="One header in each line, as “Name: value”. If the value is asterisks, the stored value is kept."
+        hint="One header per line, as “Name: value”. A value of asterisks keeps the stored value."
         className="input mono"
         spellCheck={false}
         value={lines}
@@ -99,7 +99,7 @@ export const TelemetryCard = ({ organization, isOwner }: { organization: Organiz
         onClose={() => setOpen(undefined)}
         onConfirm={remove}
       >
-        <p>The endpoint and its headers are forgotten.</p>
+        <p>The server deletes the stored endpoint and its headers.</p>
       </Confirm>
     </section>
   )

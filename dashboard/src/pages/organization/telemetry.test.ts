@@ -12,6 +12,6 @@ suite('the headers of telemetry', () => {
 
   test('if a telemetry header is malformed or occurs twice, the form’s error quotes that header', () => {
     assert.throws(() => headersOf('Bearer x'), /“Bearer x” is not a header/)
-    assert.throws(() => headersOf('A: 1\nA: 2'), /A is there twice/)
+    assert.throws(() => headersOf('A: 1\nA: 2'), /A is given twice/)
   })
 })

@@ -14,7 +14,7 @@ export const headersOf = (text: string): Record<string, string> => {
     const at = line.indexOf(':')
     if (at < 1) throw new Error(`“${line}” is not a header. Write “Name: value”.`)
     const name = line.slice(0, at).trim()
-    if (headers.has(name)) throw new Error(`The header ${name} is there twice.`)
+    if (headers.has(name)) throw new Error(`The header ${name} is given twice.`)
     headers.set(name, line.slice(at + 1).trim())
   }
   return Object.fromEntries(headers)

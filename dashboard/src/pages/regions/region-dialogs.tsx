@@ -22,7 +22,7 @@ export const RegionDialog = ({ region, onSave, onClose }: RegionDialogProps) => 
   return (
     <FormDialog
       title={region === undefined ? 'Make a region' : `Change ${shownText(region.name)}`}
-      description="Give the addresses of services that your organization runs itself in this region. Each may stay empty."
+      description="Enter the addresses of services that your organization runs itself in this region. You can leave each of them empty."
       isOpen
       onClose={onClose}
       submit={region === undefined ? 'Make' : 'Change'}

@@ -35,7 +35,7 @@ const Row = ({ region, onAsk }: { region: Region; onAsk: (asked: Asked) => void 
       <td>{kinds[regionType]}</td>
       <td className="wrap-anywhere wide-only">
         {services.length === 0 ? (
-          <span className="muted">Those of the server</span>
+          <span className="muted">The server’s services</span>
         ) : (
           services.map((address) => (
             <div key={address} className="small">

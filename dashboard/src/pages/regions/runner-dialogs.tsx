@@ -43,7 +43,7 @@ export const AddRunnerDialog = ({ onAdd, onClose }: AddProps) => {
 /** Shows the command that starts a new runner, and the runner's token. The server does not send the token a second time. */
 export const JoinDialog = ({ runner, onClose }: { runner: NewRunner; onClose: () => void }) => (
   <Dialog title={`Start the runner ${runner.id}`} isOpen onClose={onClose} isWide>
-    <p>Run this on the server’s host as root, with a directory on the disk that the runner is to use.</p>
+    <p>Run this as root on the server’s host. Choose a directory on the disk that the runner will use.</p>
     <div className="notice warn">Copy it now: the token is not shown again.</div>
     <CodeBlock
       label="Copy the command"

@@ -96,7 +96,7 @@ export const Runners = () => {
         <WhenLoaded query={query}>
           {(rows) =>
             rows.length === 0 ? (
-              <Empty title="No runners">Without a runner no sandbox can start. Add one.</Empty>
+              <Empty title="No runners">Without a runner, no sandbox can start. Add a runner.</Empty>
             ) : (
               <div className="card">
                 <Table

@@ -54,7 +54,7 @@ export const RegistryDialog = ({ registry, onAdd, onChange, onClose }: RegistryD
         label="Password or token"
         type="password"
         autoComplete="new-password"
-        hint={registry === undefined ? 'It is never shown again.' : 'Empty: the old one stays'}
+        hint={registry === undefined ? 'The password is never shown again.' : 'Leave empty to keep the old password'}
         {...field('password')}
       />
     </FormDialog>

@@ -24,11 +24,12 @@ const Progress = ({ step, percent }: NonNullable<Sandbox['progress']>) => (
 )
 
 const adviceOf = (sandbox: Sandbox): string | undefined => {
-  if (sandbox.state === 'build_failed') return 'Its image was not made. Delete this sandbox, and create another one.'
+  if (sandbox.state === 'build_failed')
+    return 'The image of this sandbox could not be built. Delete this sandbox, and create another one.'
   if (sandbox.state !== 'error') return undefined
   return isPossible('recover', sandbox)
-    ? 'Recover starts it again with its files as they are. Recover without start leaves it stopped.'
-    : 'It cannot be recovered. Delete it, and create another one.'
+    ? '“Recover” starts the sandbox again with its current files. “Recover without start” leaves the sandbox stopped.'
+    : 'This sandbox cannot be recovered. Delete it, and create another one.'
 }
 
 /** Shows the progress while a sandbox changes its state, or what went wrong with the sandbox. */

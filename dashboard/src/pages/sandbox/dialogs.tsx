@@ -37,7 +37,7 @@ export const ForkDialog = ({ sandbox, onClose }: Props) => {
     >
       <TextField
         label="Name of the fork"
-        hint="Left empty, its id is its name."
+        hint="If you leave this empty, the name is the id of the fork."
         value={name}
         onChange={setName}
         maxLength={255}
@@ -55,7 +55,7 @@ export const SnapshotDialog = ({ sandbox, onClose }: Props) => {
     await change(
       answerOf(control.POST('/sandbox/{sandboxIdOrName}/snapshot', { params: pathOf(sandbox), body } as never)),
     )
-    toast(`The snapshot ${body.name} is being made`, 'The page of snapshots shows how far it is.')
+    toast(`The snapshot ${body.name} is being made`, 'The page “Snapshots” shows the progress.')
     onClose()
   }
   return (

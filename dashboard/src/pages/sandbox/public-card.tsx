@@ -20,8 +20,8 @@ export const PublicCard = ({ sandbox }: { sandbox: Sandbox }) => {
       title={sandbox.public ? 'Previews are public' : 'Previews are private'}
       hint={
         sandbox.public
-          ? 'Everybody who knows the address of a preview sees what listens on its port. No token is needed.'
-          : 'A preview opens with a signed link or a token. Its plain address alone opens nothing.'
+          ? 'Anyone who knows the address of a preview can open the server on its port. No token is needed.'
+          : 'A preview opens only with a signed link or a token. The plain address alone is not enough.'
       }
     >
       <div>

@@ -33,7 +33,7 @@ const Preview = ({ form }: { form: CreateForm }) => {
   }
   return (
     <details>
-      <summary>The same as a program</summary>
+      <summary>The same request as code</summary>
       <div className="stack" style={{ marginTop: 10 }}>
         <SelectField
           label="Language"
@@ -193,12 +193,12 @@ export const CreateDialog = ({ snapshot = '', onClose }: { snapshot?: string; on
         </div>
       </details>
       <details>
-        <summary>When it stops and ends</summary>
+        <summary>When the sandbox stops and is deleted</summary>
         <div className="filter-grid" style={{ marginTop: 10 }}>
           {text('autoStop', 'Stop after idle minutes', '0: never. Empty: the default', 'number')}
           {text('autoArchive', 'Archive after stopped minutes', '0: as late as possible', 'number')}
           {text('autoDelete', 'Delete after stopped minutes', '0: at once, negative: never', 'number')}
-          {text('ttl', 'End in minutes', '0: never', 'number')}
+          {text('ttl', 'Delete this many minutes from now', '0: never', 'number')}
         </div>
       </details>
       <Preview form={form} />

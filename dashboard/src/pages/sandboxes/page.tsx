@@ -65,7 +65,7 @@ const SandboxesPage = () => {
       {isPending && error === null && <div className="waiting">Loading…</div>}
       {!isPending && rows.length === 0 && !isFiltered && <FirstSteps />}
       {!isPending && rows.length === 0 && isFiltered && (
-        <Empty title="No sandbox fits these filters">Remove a filter, or look for another name.</Empty>
+        <Empty title="No sandbox matches these filters">Remove a filter, or look for another name.</Empty>
       )}
       {rows.length > 0 && (
         <SandboxTable

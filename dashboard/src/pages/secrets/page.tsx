@@ -53,7 +53,7 @@ const SecretsPage = () => {
   return (
     <Page
       title="Secrets"
-      description="A sandbox never has the value of a secret, only a placeholder in a variable. In HTTPS requests to the hosts that you name, the server replaces the placeholder by the value."
+      description="A sandbox never has the value of a secret, only a placeholder in a variable. In HTTPS requests to the hosts that you name, the server replaces the placeholder with the value."
       actions={makeButton}
     >
       <SearchField label="Name" placeholder="Part of a name" value={text} onChange={find} />
@@ -66,7 +66,7 @@ const SecretsPage = () => {
                 it were the key.
               </Empty>
             ) : (
-              <Empty title="No secret has this name">Look for another part of a name.</Empty>
+              <Empty title="No secret has this name">Search for another part of a name.</Empty>
             )
           ) : (
             <div className="card">

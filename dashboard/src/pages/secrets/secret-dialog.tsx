@@ -41,7 +41,7 @@ export const SecretDialog = ({ secret, onMake, onChange, onClose }: SecretDialog
         type="password"
         autoComplete="new-password"
         spellCheck={false}
-        hint={secret === undefined ? 'It is never shown again.' : 'Empty: the old value stays'}
+        hint={secret === undefined ? 'The value is never shown again.' : 'Leave empty to keep the old value'}
         maxLength={8192}
         {...field('value')}
       />

@@ -49,7 +49,7 @@ export const CreateSnapshotDialog = ({ onClose }: { onClose: () => void }) => {
       {form.source === 'dockerfile' && (
         <TextArea
           label="Dockerfile"
-          hint="Files for COPY can be sent with the SDK."
+          hint="This form cannot send files for COPY. Use the SDK to send them."
           className="input mono"
           rows={8}
           spellCheck={false}

@@ -51,7 +51,7 @@ const RegionCard = ({
         <p className="muted small">
           One sandbox may have {most.cpu} cores, {most.memory} GiB of memory and {most.disk} GiB of disk
           {region.maxDiskPerNonEphemeralSandbox !== null &&
-            `, or ${region.maxDiskPerNonEphemeralSandbox} GiB if it outlives its stop`}
+            `, or ${region.maxDiskPerNonEphemeralSandbox} GiB if the sandbox is kept after it stops`}
           .
         </p>
       </div>
@@ -97,8 +97,8 @@ const UsagePage = () => {
       title="Usage and quotas"
       description={
         isOperator
-          ? 'What this organization has, and what it may have. You operate this server, and can change the quotas.'
-          : 'What this organization has, and what it may have. The operator of the server can change the quotas.'
+          ? 'What this organization uses, and its quotas. You operate this server, and can change the quotas.'
+          : 'What this organization uses, and its quotas. The operator of the server can change the quotas.'
       }
     >
       <WhenLoaded query={usage}>
@@ -149,7 +149,7 @@ const UsagePage = () => {
       {changing === 'organization' && usage.data !== undefined && (
         <QuotaDialog
           title="Quotas of the organization"
-          description="Sandboxes that exist stay, even if they use more than the new quota. An empty rate limit means the server’s default."
+          description="Existing sandboxes stay, even if they use more than the new quota. An empty rate limit means the server’s default."
           fields={organizationFields}
           values={{
             ...organization,
@@ -163,7 +163,7 @@ const UsagePage = () => {
       {changing !== undefined && changing !== 'organization' && (
         <QuotaDialog
           title={`Quotas in ${nameOf(changing.regionId)}`}
-          description={`They count for sandboxes of the class ${changing.sandboxClass}. What is used already stays.`}
+          description={`The quotas apply to sandboxes of the class ${changing.sandboxClass}. Existing sandboxes stay.`}
           fields={regionFields}
           values={changing}
           onSave={save}

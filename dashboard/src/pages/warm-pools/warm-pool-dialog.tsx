@@ -13,7 +13,7 @@ const mostSandboxes = 100
 const NumberField = ({ value, onChange }: { value: string; onChange: (value: string) => void }) => (
   <TextField
     label="Number of sandboxes"
-    hint={`0 to ${mostSandboxes}. Nobody pays with quota for one that nobody has taken.`}
+    hint={`0 to ${mostSandboxes}. A warm sandbox counts towards your quota only after you have taken it.`}
     type="number"
     required
     min={0}

@@ -94,7 +94,7 @@ export const AttemptsDialog = ({ endpoint, onResend, onClose }: AttemptsProps) =
   return (
     <Dialog
       title="Attempts"
-      description="The attempts of the last week, newest first. A message that was not delivered is tried again after growing pauses, eleven times in a day and a half."
+      description="The attempts of the last week, newest first. A message is tried up to eleven times in a day and a half, after longer and longer pauses."
       isOpen
       isWide
       onClose={onClose}

@@ -38,7 +38,7 @@ export const EndpointDialog = ({ endpoint, onSave, onClose }: EndpointDialogProp
       <TextField label="Description" maxLength={255} value={description} onChange={setDescription} />
       <fieldset className="event-choice">
         <legend className="field-label">Events</legend>
-        <div className="field-hint">None chosen: all events, also those of later versions.</div>
+        <div className="field-hint">If you choose none, all events are sent, including events of later versions.</div>
         {Object.entries(events).map(([name, meaning]) => {
           const event = name as WebhookEvent
           return (

@@ -49,7 +49,9 @@ const WebhooksPage = () => {
     >
       <WhenLoaded query={status}>{(found) => <Provider status={found} {...webhooks} />}</WhenLoaded>
       {isElsewhere ? (
-        <Empty title="Endpoints are kept at the webhook provider">Open its page to see and to change them.</Empty>
+        <Empty title="Endpoints are kept at the webhook provider">
+          Open the provider’s page to see and change the endpoints.
+        </Empty>
       ) : (
         <WhenLoaded query={query}>
           {(rows) =>
@@ -81,7 +83,7 @@ const WebhooksPage = () => {
         />
       )}
       <Dialog title="Secret of the endpoint" isOpen={secret !== undefined} onClose={() => setSecret(undefined)}>
-        <p>With it your server checks that a message is from here.</p>
+        <p>With this secret, your server checks that a message comes from this server.</p>
         <SecretOnce value={secret ?? ''} what="the secret" />
         <div className="dialog-actions">
           <Button kind="primary" onClick={() => setSecret(undefined)}>

@@ -31,7 +31,7 @@ export const Provider = ({ status, initialize, openPortal }: ProviderProps) => {
       const { url } = await openPortal()
       const address = webAddress(url)
       setLink(address)
-      setError(address === undefined ? new Error('The provider answered with an address that is none.') : undefined)
+      setError(address === undefined ? new Error('The provider did not answer with a valid address.') : undefined)
     }, 'The page of the provider cannot be opened')
   const again = () =>
     run(async () => {
@@ -49,7 +49,7 @@ export const Provider = ({ status, initialize, openPortal }: ProviderProps) => {
       <div className="row">
         <span className="muted small">
           {status === null
-            ? 'Webhooks of this organization are not initialized yet. The first endpoint does that.'
+            ? 'Webhooks of this organization are not initialized yet. Adding the first endpoint initializes them.'
             : status.webhookProviderApplicationId !== null && 'Webhooks of this organization are initialized.'}
         </span>
         {(status === null || status.webhookProviderApplicationId === null) && (
@@ -63,7 +63,7 @@ export const Provider = ({ status, initialize, openPortal }: ProviderProps) => {
       </div>
       <Dialog
         title="Page of the provider"
-        description="The link works once, within minutes."
+        description="The link works only once, and only for a few minutes."
         isOpen={link !== undefined}
         onClose={() => setLink(undefined)}
       >

@@ -84,7 +84,8 @@ export const Browser = ({ sandbox, directory, query, uploads, onDirectory, onFil
   const open = (entry: FileInfo) => {
     const kind = kindOf(entry)
     if (kind === 'directory') onDirectory(entry.path)
-    else if (kind === 'special') toast('This is no regular file', 'Sockets, pipes and devices cannot be opened here.')
+    else if (kind === 'special')
+      toast('This is not a regular file', 'Sockets, pipes and devices cannot be opened here.')
     else if (kind === 'file') onFile(entry.path)
     else
       describe(sandbox, entry.path).then(
@@ -141,7 +142,7 @@ export const Browser = ({ sandbox, directory, query, uploads, onDirectory, onFil
         />
       )}
       <Confirm
-        title="Replace what is there?"
+        title="Replace existing files?"
         verb="Upload and replace"
         isOpen={asked !== undefined}
         onClose={() => setAsked(undefined)}

@@ -22,7 +22,7 @@ export const NewDialog = ({
   const problem = problemOfName(name)
   const make = async () => {
     const path = join(directory, name)
-    if (await isThere(sandbox, path)) throw new Error('There is a file or directory with this name already.')
+    if (await isThere(sandbox, path)) throw new Error('A file or directory with this name already exists.')
     if (kind === 'directory') await makeDirectory(sandbox, path)
     else await writeText(sandbox, path, '')
     onDone(path)
@@ -64,7 +64,7 @@ export const MoveDialog = ({ sandbox, entry, onClose, onDone }: DialogProps & { 
     >
       <TextField
         label="New path"
-        hint="An absolute path. A file or directory that is there already is not replaced."
+        hint="An absolute path. An existing file or directory is not replaced."
         value={path}
         onChange={setPath}
       />
@@ -90,7 +90,7 @@ export const ModeDialog = ({ sandbox, entry, onClose, onDone }: DialogProps & { 
     >
       <TextField
         label="Mode"
-        hint="An octal number for owner, group and others: 644 lets the owner write and all read; 755 also lets all run it."
+        hint="An octal number for owner, group and others. 644: all can read, only the owner can write. 755: all can also run the file."
         value={mode}
         error={isMode ? undefined : 'Three or four digits from 0 to 7.'}
         onChange={setNewMode}

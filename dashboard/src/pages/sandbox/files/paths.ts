@@ -28,9 +28,9 @@ const longestNameBytes = 255
 /** Says in a sentence why Linux would refuse a file name. Undefined if the name is valid. */
 export const problemOfName = (name: string): string | undefined => {
   if (name === '') return 'A name is needed.'
-  if (name === '.' || name === '..') return `"${name}" stands for a directory already.`
-  if (name.includes('/')) return 'A name cannot have a slash.'
-  if (name.includes('\0')) return 'A name cannot have a NUL character.'
+  if (name === '.' || name === '..') return `"${name}" always means a directory. Choose another name.`
+  if (name.includes('/')) return 'A name cannot contain a slash.'
+  if (name.includes('\0')) return 'A name cannot contain a NUL character.'
   const bytes = new TextEncoder().encode(name).length
-  return bytes > longestNameBytes ? `The name has ${bytes} bytes; ${longestNameBytes} are possible.` : undefined
+  return bytes > longestNameBytes ? `The name has ${bytes} bytes; at most ${longestNameBytes} are allowed.` : undefined
 }

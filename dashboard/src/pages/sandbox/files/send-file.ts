@@ -10,7 +10,8 @@ const problemOf = (request: XMLHttpRequest): ApiProblem => {
   } catch {
     // The answer is not JSON, so it came from a reverse proxy. The message below is used.
   }
-  const message = typeof body['message'] === 'string' ? body['message'] : `The server answered ${request.status}.`
+  const message =
+    typeof body['message'] === 'string' ? body['message'] : `The server answered with status ${request.status}.`
   const requestId = request.getResponseHeader('x-request-id') ?? undefined
   return new ApiProblem(message, { status: request.status, requestId })
 }

@@ -55,7 +55,7 @@ const FilesTab = ({ sandbox }: { sandbox: Sandbox }) => {
   const isRunning = sandbox.state === 'started'
   return (
     <div className="stack">
-      {!isRunning && <NotRunning sandbox={sandbox} needs="Its files can be seen while it runs." />}
+      {!isRunning && <NotRunning sandbox={sandbox} needs="Files can be shown only while the sandbox is running." />}
       <UploadPanel uploads={uploads} />
       {(isRunning || file !== undefined) && (
         <>

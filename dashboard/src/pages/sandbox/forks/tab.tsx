@@ -41,7 +41,7 @@ const Forks = ({ of, isOpen }: { of: Member; isOpen: boolean }) => {
     <WhenLoaded query={query}>
       {(forks) =>
         forks.length === 0 ? (
-          <div className="muted small tree-none">It has no forks.</div>
+          <div className="muted small tree-none">This sandbox has no forks.</div>
         ) : (
           <ul className="tree">
             {forks.map((fork) => (
@@ -105,8 +105,12 @@ const ForksTab = ({ sandbox }: TabProps) => {
         </Button>
       </div>
       <div className="card-body">
-        <p className="muted">A fork begins with the files of its parent. After that each goes its own way.</p>
-        {isOrphan && <div className="muted">This sandbox is a fork. The sandboxes it descends from are gone.</div>}
+        <p className="muted">
+          A fork starts with the files of its parent. Later changes in one sandbox do not affect the other.
+        </p>
+        {isOrphan && (
+          <div className="muted">This sandbox is a fork. The sandboxes that it comes from no longer exist.</div>
+        )}
         <WhenLoaded query={query}>{(ancestors) => <Line ancestors={ancestors} sandbox={sandbox} />}</WhenLoaded>
       </div>
       {isForking && <ForkDialog sandbox={sandbox} onClose={() => setForking(false)} />}

@@ -53,7 +53,7 @@ const LogsTab = ({ sandbox }: { sandbox: Sandbox }) => {
   })
   return (
     <div className="stack">
-      {!isRunning && <NotRunning sandbox={sandbox} needs="Its logs can be read while it runs." />}
+      {!isRunning && <NotRunning sandbox={sandbox} needs="Logs can be read only while the sandbox is running." />}
       {(isRunning || query.data !== undefined) && (
         <WhenLoaded query={query}>
           {(sources) => {

@@ -63,7 +63,7 @@ export const Timeline = ({ sandboxId }: { sandboxId: string }) => {
         {error !== null && <ErrorNotice error={error} retry={() => void refetch()} />}
         {isPending && error === null && <div className="waiting">Loading…</div>}
         {data !== undefined && events.length === 0 && (
-          <div className="muted">Nothing happened to it in the last 30 days.</div>
+          <div className="muted">Nothing happened to this sandbox in the last 30 days.</div>
         )}
         {events.length > 0 && (
           <ol className="timeline">

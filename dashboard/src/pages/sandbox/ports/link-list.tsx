@@ -11,7 +11,7 @@ export const LinkList = ({ links, isBusy, onEnd }: LinkListProps) => (
   <section className="card" aria-labelledby="links">
     <div className="card-head">
       <h2 id="links">Links made here</h2>
-      <span className="muted small">Whoever has a link sees the port until the link ends.</span>
+      <span className="muted small">Anyone who has a link can open the port until the link expires.</span>
     </div>
     <ul className="card-body link-list">
       {links.map((link) => (

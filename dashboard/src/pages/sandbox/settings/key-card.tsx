@@ -19,7 +19,7 @@ export const KeyCard = ({ sandbox }: { sandbox: Sandbox }) => {
         } as never),
       ),
     )
-    toast('The signing key is new', 'Addresses that were signed before are no longer valid.')
+    toast('The signing key was replaced', 'Addresses that were signed with the old key no longer work.')
   }
   return (
     <SettingCard

@@ -18,6 +18,6 @@ suite('the rows of labels', () => {
     const rows = rowsOf({ a: '1', b: '2' })
     assert.equal(rowsProblem(rows), undefined)
     assert.match(rowsProblem(addRow(rows)) ?? '', /needs a key/)
-    assert.match(rowsProblem([...rows, { id: 9, key: 'a', value: '' }]) ?? '', /"a" stands in two rows/)
+    assert.match(rowsProblem([...rows, { id: 9, key: 'a', value: '' }]) ?? '', /"a" is used twice/)
   })
 })

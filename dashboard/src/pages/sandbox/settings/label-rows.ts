@@ -17,7 +17,7 @@ export const rowsProblem = (rows: readonly LabelRow[]): string | undefined => {
   const keys = rows.map(({ key }) => key)
   if (keys.includes('')) return 'Each label needs a key. Remove the rows that you do not need.'
   const twice = keys.find((key, index) => keys.indexOf(key) < index)
-  return twice === undefined ? undefined : `The key "${twice.slice(0, 60)}" stands in two rows.`
+  return twice === undefined ? undefined : `The key "${twice.slice(0, 60)}" is used twice.`
 }
 
 export const labelsOf = (rows: readonly LabelRow[]): Record<string, string> =>

@@ -25,7 +25,7 @@ export const LabelsForm = ({ sandbox }: { sandbox: Sandbox }) => {
   return (
     <SettingForm
       title="Labels"
-      hint="Keys and values by which lists are filtered."
+      hint="Keys and values. You can filter the list of sandboxes by labels."
       isDirty={isDirty}
       isStale={isStale}
       problem={rowsProblem(rows)}

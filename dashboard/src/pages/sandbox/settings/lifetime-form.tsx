@@ -7,9 +7,11 @@ import { minutesText } from '../words.ts'
 import { SettingForm } from './setting-card.tsx'
 
 const hintOf = (text: string): string | undefined => {
-  if (text === '') return 'Left empty, nothing changes.'
-  if (text === '0') return 'It is never deleted by its age.'
-  return /^\d{1,9}$/.test(text) ? `It is deleted ${minutesText(Number(text))} from now, also while it runs.` : undefined
+  if (text === '') return 'If you leave this empty, nothing changes.'
+  if (text === '0') return 'The sandbox is never deleted because of its age.'
+  return /^\d{1,9}$/.test(text)
+    ? `The sandbox is deleted ${minutesText(Number(text))} from now, even if it is running.`
+    : undefined
 }
 
 /** Sets the time to live of a sandbox. The time begins at the moment of saving. */
@@ -30,7 +32,7 @@ export const LifetimeForm = ({ sandbox }: { sandbox: Sandbox }) => {
       title="Time to live"
       hint={
         sandbox.autoDestroyAt === undefined ? (
-          'This sandbox has no fixed end.'
+          'This sandbox has no fixed time of deletion.'
         ) : (
           <>
             This sandbox is deleted <TimeAgo time={sandbox.autoDestroyAt} />.

@@ -48,14 +48,14 @@ export const NetworkForm = ({ sandbox }: { sandbox: Sandbox }) => {
         <div className="setting-grid">
           <TextArea
             label="Domains"
-            hint="One in each line, at most 10. *.example.com means all names below example.com."
+            hint="One domain per line, at most 10. *.example.com means all names below example.com."
             spellCheck={false}
             value={value.domains}
             onChange={(domains) => set({ ...value, domains })}
           />
           <TextArea
             label="Addresses"
-            hint="One IPv4 range in each line, at most 10, such as 198.51.100.0/24."
+            hint="One IPv4 range per line, at most 10, such as 198.51.100.0/24."
             spellCheck={false}
             value={value.addresses}
             onChange={(addresses) => set({ ...value, addresses })}

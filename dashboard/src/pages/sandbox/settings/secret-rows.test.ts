@@ -21,7 +21,7 @@ suite('the rows of secrets', () => {
     const row = { id: 0, variable: 'A', name: 'openai' }
     assert.equal(secretsProblem([row]), undefined)
     assert.match(secretsProblem([{ ...row, name: '' }]) ?? '', /needs a variable and a secret/)
-    assert.match(secretsProblem([row, { ...row, id: 1 }]) ?? '', /"A" stands in two rows/)
+    assert.match(secretsProblem([row, { ...row, id: 1 }]) ?? '', /"A" is used twice/)
   })
 
   test('the form of a sandbox’s secrets sends a list with one object for each variable', () => {

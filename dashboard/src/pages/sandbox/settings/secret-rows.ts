@@ -20,7 +20,7 @@ export const secretsProblem = (rows: readonly SecretRow[]): string | undefined =
   if (rows.some(({ variable, name }) => variable === '' || name === ''))
     return 'Each row needs a variable and a secret. Remove the rows that you do not need.'
   const twice = variables.find((variable, index) => variables.indexOf(variable) < index)
-  return twice === undefined ? undefined : `The variable "${twice.slice(0, 60)}" stands in two rows.`
+  return twice === undefined ? undefined : `The variable "${twice.slice(0, 60)}" is used twice.`
 }
 
 export const secretsBody = (rows: readonly SecretRow[]): BodyOf<'/sandbox/{sandboxIdOrName}/secrets', 'put'> => ({

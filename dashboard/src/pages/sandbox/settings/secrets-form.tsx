@@ -13,7 +13,7 @@ import { useDraft } from './use-draft.ts'
 
 const mostOffered = 200
 const title = 'Secrets'
-const hint = 'Variables that hold the placeholder of a secret. Processes that begin later have them.'
+const hint = 'Variables that hold the placeholder of a secret. Processes that start later have these variables.'
 
 type Known = { id: string; name: string }
 

@@ -32,7 +32,7 @@ export const SizeForm = ({ sandbox }: { sandbox: Sandbox }) => {
     ? isAtRest(sandbox.state)
       ? undefined
       : `A sandbox that is ${sandbox.state.replaceAll('_', ' ')} cannot be resized.`
-    : 'Each limit is a whole number.'
+    : 'Each limit must be a whole number.'
   return (
     <SettingForm
       title="Size"

@@ -39,7 +39,7 @@ export const TimersForm = ({ sandbox }: { sandbox: Sandbox }) => {
       hint="In minutes. An idle sandbox either stops or pauses: set the timer that you do not want to 0."
       isDirty={isDirty}
       isStale={isStale}
-      problem={isWrong ? 'Each timer is a whole number of minutes.' : undefined}
+      problem={isWrong ? 'Each timer must be a whole number of minutes.' : undefined}
       onSave={saveAll}
       onDiscard={discard}
     >

@@ -1,7 +1,7 @@
 import { toastError } from '../../../ui/toast.tsx'
 
 const refused = new Error(
-  'The browser gives the clipboard only to pages with HTTPS or on localhost, and if you allow it.',
+  'The browser allows the clipboard only on pages with HTTPS or on localhost, and only with your permission.',
 )
 
 /** Copies a text to the clipboard. It also works on pages without HTTPS, where the browser has no `navigator.clipboard`. */
@@ -26,7 +26,7 @@ export const clipboardText = async (): Promise<string | undefined> => {
   try {
     return await navigator.clipboard.readText()
   } catch {
-    toastError('Pasting did not work', new Error(`${refused.message} Ctrl+Shift+V works always.`))
+    toastError('Pasting did not work', new Error(`${refused.message} Ctrl+Shift+V always works.`))
     return undefined
   }
 }

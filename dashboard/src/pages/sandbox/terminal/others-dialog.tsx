@@ -55,7 +55,7 @@ const Others = ({ sandbox, openIds, onOpen }: Omit<OthersProps, 'isOpen' | 'onCl
 export const OthersDialog = ({ isOpen, onClose, ...rest }: OthersProps) => (
   <Dialog
     title="Other terminals of this sandbox"
-    description="All who open a terminal see and type the same."
+    description="Everyone who opens the same terminal sees the same output and can type."
     isOpen={isOpen}
     onClose={onClose}
   >

@@ -12,7 +12,7 @@ export const PasteDialog = ({ text = '', onClose, onPaste }: PasteProps) => {
   const shown = pastedText(text.slice(0, shownLength))
   return (
     <FormDialog
-      title={lines === 1 ? 'Paste a line that may run at once?' : `Paste ${lines} lines?`}
+      title={lines === 1 ? 'Paste a line that may run immediately?' : `Paste ${lines} lines?`}
       isOpen={text !== ''}
       onClose={onClose}
       submit="Paste"

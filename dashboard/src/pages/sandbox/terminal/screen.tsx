@@ -77,7 +77,8 @@ export const Screen = ({
   )
   const askAndPaste = useCallback(
     (text: string) => {
-      if (text.length > longestPaste) toast('Too much to paste', 'A terminal takes up to 1 MiB. Upload a file instead.')
+      if (text.length > longestPaste)
+        toast('Too much to paste', 'You can paste at most 1 MiB into a terminal. Upload a file instead.')
       else if (isAskedFor(text)) setPasted(text)
       else paste(text)
     },
@@ -123,7 +124,7 @@ export const Screen = ({
           {view.hovered !== undefined
             ? `Link to ${view.hovered}`
             : view.droppedBytes > 0
-              ? `${sizeText(view.droppedBytes)} of output came faster than it can be shown, and was left out.`
+              ? `${sizeText(view.droppedBytes)} of output was left out: it came too fast to be shown.`
               : view.title !== '' && `Title: ${view.title}`}
         </span>
         <span className="muted small terminal-hint">Ctrl+F6 leaves the terminal</span>

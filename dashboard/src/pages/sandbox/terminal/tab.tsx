@@ -40,7 +40,7 @@ const RenameDialog = ({
     >
       <TextField
         label="Name"
-        hint="Only this browser knows it."
+        hint="Only this browser stores the name."
         value={name}
         maxLength={longestName}
         onChange={setName}
@@ -65,7 +65,7 @@ const TerminalTab = ({ sandbox }: { sandbox: Sandbox }) => {
   }
   return (
     <div className="stack">
-      {!isRunning && <NotRunning sandbox={sandbox} needs="A terminal needs it running." />}
+      {!isRunning && <NotRunning sandbox={sandbox} needs="A terminal needs a running sandbox." />}
       <div className="card terminal-card">
         <TabStrip
           open={open}
@@ -121,7 +121,7 @@ const TerminalTab = ({ sandbox }: { sandbox: Sandbox }) => {
           terminals.remove(closed.id)
         }}
       >
-        <p>This ends the shell and all that it has started.</p>
+        <p>This ends the shell and all processes that it has started.</p>
       </Confirm>
       <OthersDialog
         sandbox={sandbox}
