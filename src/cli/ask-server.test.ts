@@ -62,14 +62,14 @@ suite('a command that cannot reach the server tells the reason', {
 
   test('if a user may not read the data directory, an `alcove` command says that only root may read it', () => {
     chmodSync(scratch, 0o700)
-    assert.throws(() => asNobody(() => key(data.path)), complains(/^only root may look at .*; use sudo$/))
+    assert.throws(() => asNobody(() => key(data.path)), complains(/^only root can read .*; use sudo$/))
     chmodSync(scratch, 0o755)
   })
 
   test('in a joined runner’s data directory, a command that needs the admin key says which control has it', async () => {
     rmSync(join(data.secrets, 'admin.key'))
     runs('runner')
-    const elsewhere = complains(/is of a runner only.* http:\/\/127\.0\.0\.1:1/)
+    const elsewhere = complains(/belongs to a runner.* http:\/\/127\.0\.0\.1:1/)
     await assert.rejects(ask, elsewhere)
     assert.throws(() => key(data.path), elsewhere)
     const { sandboxesUnknown } = await readStatus(data.path)
@@ -78,13 +78,15 @@ suite('a command that cannot reach the server tells the reason', {
 
   test('in a stopped runner’s data directory, `alcove key` prints the address of the control that makes keys', () => {
     ran('runner')
-    const elsewhere = complains(/is of a runner only, which joined http:\/\/127\.0\.0\.1:1; keys are made there$/)
+    const elsewhere = complains(
+      /belongs to a runner that joined http:\/\/127\.0\.0\.1:1; keys are made on that server$/,
+    )
     assert.throws(() => key(data.path), elsewhere)
   })
 
   test('if the file with the admin key was removed, `alcove` commands name that file and call no server', async () => {
     runs('control')
-    await assert.rejects(ask, complains(/^the key of the server is not in .*admin\.key any more$/))
+    await assert.rejects(ask, complains(/^the key of the server, .*admin\.key, no longer exists$/))
     assert.throws(() => key(data.path), complains(/has no key yet/))
   })
 })

@@ -11,12 +11,12 @@ import { findRunningUp, isJoinedRunner } from '#src/up/state-file.ts'
 export const serverOf = (directory: string): { url: string; key: string; hosts?: string | undefined } => {
   const data = findDataDirectory(directory)
   const up = data && findRunningUp(data.stateFile)
-  if (data === undefined || !up) throw new Complaint(`no server runs in ${directory}`)
+  if (data === undefined || !up) throw new Complaint(`no server is running with the data directory ${directory}`)
   if (isJoinedRunner(up)) {
-    throw new Complaint(`${directory} is of a runner only; its server is ${up.url}: give the --data of that`)
+    throw new Complaint(`${directory} belongs to a runner, not to a server. Give the --data of its server, ${up.url}`)
   }
   const key = findAdminKey(data)
-  if (key === undefined) throw new Complaint(`the key of the server is not in ${data.secrets}/admin.key any more`)
+  if (key === undefined) throw new Complaint(`the key of the server, ${data.secrets}/admin.key, no longer exists`)
   const host = up.host === '0.0.0.0' ? '127.0.0.1' : up.host.includes(':') ? `[${up.host}]` : up.host
   return { url: `http://${host}:${up.port}`, key, hosts: up.hosts }
 }

@@ -25,7 +25,10 @@ suite('the command line', () => {
       ['runner', 'drain', 'second'],
       ['user', 'add', 'ada@example.com'],
     ])
-      assert.deepEqual(said(...words, '--data', '/nowhere'), [1, 'alcove: no server runs in /nowhere'])
+      assert.deepEqual(said(...words, '--data', '/nowhere'), [
+        1,
+        'alcove: no server is running with the data directory /nowhere',
+      ])
   })
 
   test('`--data` before a subcommand’s name applies, unless there is another `--data` after the name', () => {
@@ -34,7 +37,7 @@ suite('the command line', () => {
       ['--data', '/nowhere', 'remove', '--force', 'second'],
       ['--data', '/elsewhere', 'list', '--data', '/nowhere'],
     ])
-      assert.deepEqual(said('runner', ...words), [1, 'alcove: no server runs in /nowhere'])
+      assert.deepEqual(said('runner', ...words), [1, 'alcove: no server is running with the data directory /nowhere'])
   })
 
   test('`alcove` refuses an option that a subcommand lacks, before and after the subcommand’s name', () => {
@@ -54,7 +57,11 @@ suite('the command line', () => {
     ])
       for (let at = 0; at <= words.length; at++) {
         const command = [...words.slice(0, at), '--data', '/nowhere', ...words.slice(at)]
-        assert.deepEqual(said(...command), [1, 'alcove: no server runs in /nowhere'], command.join(' '))
+        assert.deepEqual(
+          said(...command),
+          [1, 'alcove: no server is running with the data directory /nowhere'],
+          command.join(' '),
+        )
       }
     assert.match(run('--data', '/nowhere', 'logout').stderr, /option '--data <dir>' is not for 'alcove logout'/)
     assert.match(run('login', '--data', '/nowhere', '--url', 'http://127.0.0.1:9').stderr, /cannot be used with option/)

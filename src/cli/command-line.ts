@@ -35,7 +35,7 @@ const upSettings = async () => {
   const { listUnknownSettings, readUpConfig } = await import('#src/up/config.ts')
   const config = readUpConfig(process.env)
   for (const name of listUnknownSettings(process.env)) {
-    console.error(`alcove: ${name} is set, and no setting of \`up\`: it changes nothing`)
+    console.error(`alcove: \`up\` has no setting ${name}: the variable is ignored`)
   }
   return config
 }
@@ -55,7 +55,7 @@ const connect = async ({ data }: { data?: string }): Promise<Access> => {
   if (access !== undefined) return access
   return await local(defaultDataDirectory).catch((error) => {
     if (!(error instanceof Complaint)) throw error
-    throw notSignedIn(`For a server of this machine, give its --data DIR: ${error.message}.`)
+    throw notSignedIn(`For a server on this machine, give its data directory with --data DIR: ${error.message}.`)
   })
 }
 

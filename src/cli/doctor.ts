@@ -33,7 +33,8 @@ export const doctor = async (dataDir: string, env: NodeJS.ProcessEnv): Promise<v
 /** Checks each step of a connection to a server's port for hosts. The exit code is 1 if this machine cannot join. */
 export const doctorOfPeer = async (address: string, token: string | undefined): Promise<void> => {
   const url = URL.parse(address)
-  if (url?.protocol !== 'https:') throw new Complaint(`--peer ${address} is no address such as https://192.0.2.7:4603`)
+  if (url?.protocol !== 'https:')
+    throw new Complaint(`--peer ${address} is not an address such as https://192.0.2.7:4603`)
   const hash = token === undefined ? undefined : authorityHashIn(token)
   if (token !== undefined && hash === undefined) throw new Complaint('this --token is not one for the network')
   const { checks, authority } = await checkPeer(url, hash)

@@ -34,18 +34,18 @@ export const renewImages = async (directory: string): Promise<void> => {
       if (renewal.state !== 'running') display.endProgress()
       if (renewal.state === 'failed')
         throw new Complaint(
-          `the default image could not be renewed, so the one of ${madeAt} stays in use: ${renewal.reason}`,
+          `the default image could not be renewed, so the image of ${madeAt} stays in use: ${renewal.reason}`,
         )
       if (renewal.state === 'done') break
       display.progress({ step: renewal.step ?? 'begins', percent: renewal.percent ?? 0 })
     }
     if (!findRunningUp(data.stateFile)) {
       display.endProgress()
-      throw new Complaint('the server ended meanwhile; the old image stays in use')
+      throw new Complaint('the server ended during the renewal; the old image stays in use')
     }
     await delay(lookEveryMs)
   }
-  console.log('New sandboxes have the new image. Those that are there keep theirs.')
+  console.log('New sandboxes use the new image. Existing sandboxes keep their image.')
 }
 
 /**

@@ -8,10 +8,10 @@ export const key = (directory: string): void => {
   const data = findDataDirectory(directory)
   const last = data && findUpState(data.stateFile)
   if (last && isJoinedRunner(last)) {
-    throw new Complaint(`${directory} is of a runner only, which joined ${last.url}; keys are made there`)
+    throw new Complaint(`${directory} belongs to a runner that joined ${last.url}; keys are made on that server`)
   }
   const found = data && findAdminKey(data)
   if (!found)
-    throw new Complaint(`${directory} has no key yet; the first start makes it: ${commandFor('up', directory)}`)
+    throw new Complaint(`${directory} has no key yet; the first start makes the key: ${commandFor('up', directory)}`)
   process.stdout.write(`${found}\n`)
 }

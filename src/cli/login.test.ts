@@ -109,7 +109,7 @@ suite('alcove login', () => {
   })
 
   test('a wrong address for `alcove login` and an unreadable session file are each reported in a sentence', async () => {
-    await assert.rejects(login({ url: 'nonsense', file, say: () => {} }), /not a URL/)
+    await assert.rejects(login({ url: 'nonsense', file, say: () => {} }), /not the URL/)
     await assert.rejects(login({ url: 'http://127.0.0.1:1', file, say: () => {} }), /no Alcove server/)
     writeFileSync(file, '{')
     assert.throws(() => findAccess({ XDG_CONFIG_HOME: directory }), /cannot be read/)

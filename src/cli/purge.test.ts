@@ -35,7 +35,7 @@ suite('alcove purge', { skip: process.getuid?.() === 0 ? false : 'it needs root'
   test('`alcove purge` refuses a directory that is not Alcove’s, and leaves it unchanged', () => {
     const path = join(scratch, 'theirs')
     for (const name of ['run', 'precious', 'log', 'secrets']) mkdirSync(join(path, name), { recursive: true })
-    assert.deepEqual(purge(path), { status: 0, text: `There is nothing of Alcove in ${path}.\n`, steps: '' })
+    assert.deepEqual(purge(path), { status: 0, text: `${path} contains nothing of Alcove.\n`, steps: '' })
     assert.deepEqual(readdirSync(path), ['log', 'precious', 'run', 'secrets'])
   })
 
@@ -50,7 +50,7 @@ suite('alcove purge', { skip: process.getuid?.() === 0 ? false : 'it needs root'
       `Removing the data in ${path} …`,
     ])
     assert.deepEqual([existsSync(path), existsSync(runtime)], [false, false])
-    assert.deepEqual(purge(path), { status: 0, text: `There is nothing of Alcove in ${path}.\n`, steps: '' })
+    assert.deepEqual(purge(path), { status: 0, text: `${path} contains nothing of Alcove.\n`, steps: '' })
   })
 
   test('`alcove purge` leaves files in a data directory that Alcove did not make, and says that it left them', () => {
@@ -58,9 +58,9 @@ suite('alcove purge', { skip: process.getuid?.() === 0 ? false : 'it needs root'
     mkdirSync(join(path, 'images'))
     const { status, text } = purge(path)
     assert.equal(status, 0)
-    assert.match(text, /still there:\n {2}images\n$/)
+    assert.match(text, /and stay:\n {2}images\n$/)
     assert.deepEqual(readdirSync(path), ['images'])
-    assert.match(purge(path).text, /There is nothing of Alcove/)
+    assert.match(purge(path).text, /contains nothing of Alcove/)
   })
 
   test('`alcove purge` frees the address ranges of the purged server, and not those of another server', async (t) => {

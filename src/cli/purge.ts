@@ -12,7 +12,8 @@ import { releaseIds } from '#src/up/reserved-ids.ts'
 import { removeData, removeSecrets, removeTraces } from '#src/up/traces.ts'
 
 const confirm = async (data: DataDirectory): Promise<boolean> => {
-  if (!process.stdin.isTTY) throw new Complaint('nobody is there to ask; say --yes to remove everything')
+  if (!process.stdin.isTTY)
+    throw new Complaint('there is no terminal to ask for confirmation; add --yes to remove everything')
   const asker = createInterface({ input: process.stdin, output: process.stderr })
   const answer = await asker.question(`Remove every sandbox and all data in ${data.path}? Type its path to confirm: `)
   asker.close()
@@ -63,24 +64,24 @@ export const purgeCommand = async (directory: string, { yes }: { yes: boolean })
   if (process.getuid?.() !== 0) throw new Complaint('this needs root')
   const data = findDataDirectory(directory)
   if (!data) {
-    console.log(`There is nothing of Alcove in ${directory}.`)
+    console.log(`${directory} contains nothing of Alcove.`)
     return
   }
   // Create the directory of the lock file. This directory is missing if the first start was interrupted early.
   mkdirSync(dirname(data.lockFile), { recursive: true })
   using lock = tryLock(data.lockFile)
   if (lock === undefined)
-    throw new Complaint(`${data.path} is being served; stop it first: ${commandFor('down', data.path)}`)
+    throw new Complaint(`${data.path} is in use by a server; stop the server first: ${commandFor('down', data.path)}`)
   if (!yes && !(await confirm(data))) throw new Complaint('nothing was removed')
   const left = await purge(data, (step) => console.error(step))
   if (left.length > 0) {
     const lines = [...new Set(left)].map((line) => `  ${line}`).join('\n')
     throw new Complaint(
-      `all else is gone, but could not be removed:\n${lines}\nThe same command again removes the rest.`,
+      `these could not be removed; everything else was removed:\n${lines}\nRun the same command again to remove the rest.`,
     )
   }
   const others = existsSync(data.path) ? readdirSync(data.path) : []
   if (others.length === 0) return console.log(`Removed ${data.path} and everything it had on this host.`)
-  console.log(`Removed everything of Alcove in ${data.path} and on this host. Not ours, and still there:`)
+  console.log(`Removed everything of Alcove in ${data.path} and on this host. These files are not of Alcove, and stay:`)
   for (const name of others) console.log(`  ${name}`)
 }

@@ -7,6 +7,6 @@ export const saveStopped = async (directory: string, id: string, savesStopped: b
   console.log(
     savesStopped
       ? `Stopped sandboxes of ${id} are saved in the archive store.`
-      : `Stopped sandboxes of ${id} are not saved any more; what is saved stays until it is replaced or deleted.`,
+      : `Stopped sandboxes of ${id} are no longer saved. Existing saves stay until they are replaced or deleted.`,
   )
 }

@@ -52,7 +52,7 @@ suite('alcove runner drain --move', () => {
 
   test('`drain --move` ends when another operator stops the emptying of the runner', () => {
     const lines = endOfEmptying('second', { ...none, isEmptied: false, left: 3 })
-    assert.deepEqual(lines, ['second is not emptied any more.'])
+    assert.deepEqual(lines, ['second is no longer being emptied.'])
   })
 })
 

@@ -88,7 +88,9 @@ export const drainRunner = async (directory: string, id: string, isDrained: bool
   await askServer(directory, 'PATCH', `/runners/${encodeURIComponent(id)}/scheduling`, {
     unschedulable: isDrained,
   })
-  console.log(isDrained ? `${id} gets no new sandboxes; those that it has go on.` : `${id} gets new sandboxes again.`)
+  console.log(
+    isDrained ? `${id} gets no new sandboxes. Its existing sandboxes stay.` : `${id} gets new sandboxes again.`,
+  )
 }
 
 type Emptying = {
@@ -109,7 +111,7 @@ const lookAgainSeconds = 2
  * sandboxes still move.
  */
 export const endOfEmptying = (id: string, { isEmptied, left, staying }: Emptying): string[] | undefined => {
-  if (!isEmptied) return [`${id} is not emptied any more.`]
+  if (!isEmptied) return [`${id} is no longer being emptied.`]
   if (left === 0) return [`${id} is empty. "alcove runner remove ${id}" takes it out of service.`]
   // Control lists at most 100 sandboxes that cannot be moved. If it lists fewer, all other sandboxes can be moved, and the emptying
   // goes on. If it lists 100, this command cannot know whether the other sandboxes can be moved, so it does not wait for them.
@@ -131,7 +133,7 @@ export const emptyRunner = async (directory: string, id: string, isAgreed: boole
   const look = () => askServer<Emptying>(directory, 'GET', `${path}/emptying`)
   const { running } = await look()
   console.log(
-    `${sandboxes(running)} on ${id} ${running === 1 ? 'runs' : 'run'}: the processes end, and the files stay.`,
+    `${sandboxes(running)} on ${id} ${running === 1 ? 'is' : 'are'} running. The move ends the processes and keeps the files.`,
   )
   if (running > 0 && !isAgreed && process.stdin.isTTY && !(await isConfirmed())) {
     console.log('Nothing is moved.')
@@ -164,7 +166,9 @@ const isConfirmed = async (): Promise<boolean> => {
 
 export const loseRunner = async (directory: string, id: string): Promise<void> => {
   const { givenUp, leftovers } = await askServer<Runner>(directory, 'POST', `/runners/${encodeURIComponent(id)}/lost`)
-  console.log(`${id} is lost. ${leftovers} of its sandboxes can be started elsewhere; ${givenUp} are errors.`)
+  console.log(
+    `${id} is lost. ${leftovers} of its sandboxes can be started elsewhere; ${givenUp} are in the state error.`,
+  )
 }
 
 export const removeRunner = async (directory: string, id: string, force: boolean): Promise<void> => {

@@ -57,7 +57,7 @@ const findInMetrics = async (
   if (isJoinedRunner(up)) return { sandboxesUnknown: `this is a runner of the server at ${up.url}` }
   try {
     const key = findAdminKey(data)
-    if (key === undefined) return { sandboxesUnknown: 'the key of the server is gone' }
+    if (key === undefined) return { sandboxesUnknown: 'the key of the server no longer exists' }
     const metrics = await askMetrics(up, key)
     return { sandboxes: sandboxesIn(metrics), imageBytes: imageBytesIn(metrics) }
   } catch (error) {
@@ -68,7 +68,7 @@ const findInMetrics = async (
 const whyEnded = ({ stateFile }: DataDirectory): Pick<Status, 'ended'> => {
   const last = findUpState(stateFile)
   const isRefused = last && isJoinedRunner(last) && last.programs.some(({ state }) => state === 'refused')
-  return isRefused ? { ended: `its server, ${last.url}, does not take its token any more` } : {}
+  return isRefused ? { ended: `its server, ${last.url}, no longer accepts its token` } : {}
 }
 
 const defaultImageOf = (data: DataDirectory, { makingImage: making }: UpState): Pick<Status, 'defaultImage'> => {
@@ -119,7 +119,7 @@ const describe = ({ name, pid, state, since, restarts, lastEnd }: ProgramState) 
     (pid === 0 ? '-' : String(pid)).padStart(8),
     age(since).padStart(8),
   ]
-  if (state === 'refused') line.push('  control does not take its key')
+  if (state === 'refused') line.push('  control does not accept its key')
   return `${line.join(' ')}${restarts > 0 ? `   restarts ${restarts}, last: ${lastEnd}` : ''}`
 }
 
@@ -128,7 +128,10 @@ export const status = async (directory: string, { json }: { json: boolean }): Pr
   const found = await readStatus(directory)
   if (!found.running) process.exitCode = 3
   if (json) return console.log(JSON.stringify(found, null, 2))
-  if (!found.running) return console.log(`Nothing serves ${directory}${found.ended ? `: ${found.ended}` : ''}.`)
+  if (!found.running)
+    return console.log(
+      `Nothing is running with the data directory ${directory}${found.ended ? `: ${found.ended}` : ''}.`,
+    )
   const isServer = found.programs.some(({ name }) => name === 'control')
   console.log(
     `${isServer ? `Alcove at ${found.url}/api` : `A host of the server at ${found.url}`}, process ${found.pid}\n`,

@@ -151,7 +151,7 @@ suite('the guide on many hosts', { skip: needsRoot }, () => {
     const { out, shown } = await follow()
     const withoutFigures = (text: string) => text.replaceAll(/\d{4}-[\dT:.-]+Z/g, 'TIME').replaceAll(/\b\d+\b/g, 'N')
     assert.equal(withoutFigures(out), withoutFigures(shown ?? ''))
-    givenUp = Number(/(\d+) are errors/.exec(out)?.[1])
+    givenUp = Number(/(\d+) are in the state error/.exec(out)?.[1])
     assert.match((await follow()).out, /^three is removed\.$/m)
   })
 

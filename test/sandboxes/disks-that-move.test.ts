@@ -408,7 +408,7 @@ suite('sandboxes that move between two runners', () => {
     await ask(box, 'stop', 'stopped')
     await ask(box, 'start', 'started')
     await hasItsFile(box)
-    assert.match(saveStopped('--undo'), /are not saved any more/)
+    assert.match(saveStopped('--undo'), /are no longer saved/)
     await remove(box)
     assert.ok(!filesInStore().some((path) => path.includes(box.id)), 'nothing of it is left in the store')
   })
