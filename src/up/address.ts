@@ -36,7 +36,9 @@ const isEverywhereAddress = (host: string) => host === '0.0.0.0' || host === '::
 export const checkHost = (option: string, host: string): void => {
   const isPlain = isIPv6(host) || /^[A-Za-z0-9_][A-Za-z0-9_.-]*$/.test(host)
   if (isPlain && URL.canParse(`http://${bracketed(host)}`)) return
-  throw new Complaint(`${option} "${host}" is neither a name, such as box.example, nor an address; ports have --port`)
+  throw new Complaint(
+    `${option} "${host}" is not a host name, such as box.example, or an IP address; give the port with --port`,
+  )
 }
 
 /**
@@ -46,7 +48,7 @@ export const checkHost = (option: string, host: string): void => {
 export const hostsAddressesOf = (address: string, port: number): HostsAddresses => {
   checkHost('--hosts', address)
   if (isEverywhereAddress(address)) {
-    throw new Complaint(`--hosts must be the one address at which other machines reach this one, not ${address}`)
+    throw new Complaint(`--hosts must be the address at which other machines reach this machine, not ${address}`)
   }
   return { control: `${bracketed(address)}:${port + 3}`, gate: peersAddressOf(address, port) }
 }
@@ -72,11 +74,11 @@ export const readPublicUrls = (env: NodeJS.ProcessEnv): PublicUrls | string | un
   if (told.every((text) => text === undefined)) return undefined
   // With only one of the two URLs, clients would reach one program through the reverse proxy with TLS, and the other directly
   // without TLS.
-  if (told.includes(undefined)) return `${names.join(' and ')} are set together, or neither`
+  if (told.includes(undefined)) return `set both ${names.join(' and ')}, or neither`
   const [publicUrl, publicProxyUrl] = told.map((text) => findOrigin(text ?? ''))
   if (publicUrl !== undefined && publicProxyUrl !== undefined) return { publicUrl, publicProxyUrl }
   const wrong = publicUrl === undefined ? names[0] : names[1]
-  return `${wrong} must be http:// or https:// and a name, with a port or without and nothing behind, such as https://alcove.example.com`
+  return `${wrong} must consist of http:// or https://, a host name and optionally a port, such as https://alcove.example.com`
 }
 
 /** The settings of the SSH gateway. */

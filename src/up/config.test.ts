@@ -52,11 +52,11 @@ suite('settings of up', () => {
     const directory = mkdtempSync(join(tmpdir(), 'alcove-config-'))
     after(() => rmSync(directory, { recursive: true, force: true }))
     const set = { ALCOVE_REGISTRY_AUTH: join(directory, 'auth.json') }
-    assert.throws(() => readUpConfig(set), /ALCOVE_REGISTRY_AUTH must be a file that can be read; .*ENOENT/)
+    assert.throws(() => readUpConfig(set), /ALCOVE_REGISTRY_AUTH must be a readable file; .*ENOENT/)
     writeFileSync(set.ALCOVE_REGISTRY_AUTH, '{"auths":{"registry.example":{"auth":"bWU6aGlkZGVu"}}')
     assert.throws(
       () => readUpConfig(set),
-      ({ message }) => /ALCOVE_REGISTRY_AUTH must be .*no JSON object/.test(message) && !/bWU6/.test(message),
+      ({ message }) => /ALCOVE_REGISTRY_AUTH must be .*not a JSON object/.test(message) && !/bWU6/.test(message),
     )
     writeFileSync(set.ALCOVE_REGISTRY_AUTH, '{"auths":{"registry.example":{"auth":"bWU6aGlkZGVu"}}}')
     assert.deepEqual(readUpConfig(set).runnerSettings, set)
@@ -95,8 +95,8 @@ suite('settings of up', () => {
         url,
       )
     }
-    assert.throws(() => readUpConfig({ ALCOVE_PUBLIC_URL: 'https://box.example' }), /set together/)
-    assert.throws(() => readUpConfig({ ALCOVE_PROXY_URL: proxy }), /set together/)
+    assert.throws(() => readUpConfig({ ALCOVE_PUBLIC_URL: 'https://box.example' }), /set both/)
+    assert.throws(() => readUpConfig({ ALCOVE_PROXY_URL: proxy }), /set both/)
   })
 
   test('ALCOVE_SSH_LISTEN is `off` or an address with a port; the error for another value names the setting', () => {

@@ -193,10 +193,10 @@ const whatIsWrongWithAuth = (path: string): string | undefined => {
     if (typeof auth === 'object' && auth !== null && !Array.isArray(auth)) return undefined
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException
-    if (code !== undefined) return `must be a file that can be read; ${path} is none (${code})`
+    if (code !== undefined) return `must be a readable file; ${path} cannot be read (${code})`
   }
   // Do not show the error of the JSON parser: it would quote the file, which contains credentials.
-  return `must be a file as containers-auth.json(5) describes; ${path} is no JSON object`
+  return `must be a file in the format of containers-auth.json(5); ${path} is not a JSON object`
 }
 
 /** Returns the names of variables that begin with ALCOVE_ but that no program reads. They may be misspelled settings. */

@@ -83,7 +83,7 @@ const isThere = (path: string): boolean => {
     statSync(path)
     return true
   } catch (error) {
-    if (codeOf(error) === 'EACCES') throw new Complaint(`only root may look at ${path}; use sudo`, { cause: error })
+    if (codeOf(error) === 'EACCES') throw new Complaint(`only root can read ${path}; use sudo`, { cause: error })
     return false
   }
 }
@@ -149,8 +149,8 @@ const takeDirectory = (path: string) => {
   checkPlace(path)
   if (!isOurs(path) && readdirSync(path).some((name) => !namesBefore.includes(name))) {
     throw new Complaint(
-      `${path} is no data directory of Alcove, and not empty; name one that is, or that is still to be made. ` +
-        `If it is one after all, make an empty file ${markOf(path)}`,
+      `${path} is not empty, and is not a data directory of Alcove. Give a data directory of Alcove, or a new or empty directory. ` +
+        `If ${path} is a data directory of Alcove after all, make an empty file ${markOf(path)}`,
     )
   }
   markAsOurs(path)

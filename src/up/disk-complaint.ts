@@ -20,7 +20,7 @@ export const orDiskComplaint = async <T>(directory: string, work: () => Promise<
     const reason = reasons[code ?? '']
     if (reason === undefined) throw error
     throw new Complaint(
-      `cannot write to ${path ?? resolve(directory)}: ${reason} (${code}). Mend that, then start again`,
+      `cannot write to ${path ?? resolve(directory)}: ${reason} (${code}). Fix this, then start again`,
       {
         cause: error,
       },

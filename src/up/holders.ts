@@ -70,8 +70,7 @@ const named = 3
 
 /** Returns a text such as `held by process 41 (sleep 600)`. */
 export const sayHolders = (holders: readonly Holder[]): string => {
-  if (holders.length === 0)
-    return 'held by no process that can be seen: a mount namespace or a file handle is kept open'
+  if (holders.length === 0) return 'held by no visible process: a mount namespace or a file handle is kept open'
   const first = holders.slice(0, named).map(({ pid, command }) => `process ${pid} (${command})`)
   const rest = holders.length > named ? ` and ${holders.length - named} more` : ''
   return `held by ${first.join(', ')}${rest}`

@@ -79,7 +79,7 @@ const readUrl = (text: string): URL => {
 /** Throws if the server is not on this machine. A gate calls a runner by a unix socket, which works only within one machine. */
 const checkIsHere = async ({ hostname }: URL): Promise<void> => {
   const addresses = await lookup(hostname.replace(/^\[|\]$/g, ''), { all: true }).catch(() => [])
-  if (addresses.length === 0) throw new Complaint(`the name ${hostname} is not known`)
+  if (addresses.length === 0) throw new Complaint(`the name ${hostname} cannot be resolved`)
   const ours = new Set(Object.values(networkInterfaces()).flatMap((each) => (each ?? []).map(({ address }) => address)))
   if (addresses.some(({ address }) => ours.has(address))) return
   throw new Complaint(
@@ -99,8 +99,8 @@ const introduce = async (controlUrl: URL, token: string): Promise<{ id: string; 
   })
   if (reply.status === 401 || reply.status === 403)
     throw new Complaint(
-      'the server does not know this token: it was replaced, traded by another machine, or its runner was removed. "alcove runner token NAME" on the server prints a new one',
+      'the server does not know this token: it was replaced, used by another machine, or its runner was removed. "alcove runner token NAME" on the server prints a new one',
     )
-  if (!reply.ok) throw new Complaint(`the server answered ${reply.status}`)
+  if (!reply.ok) throw new Complaint(`the server answered with status ${reply.status}`)
   return (await reply.json()) as { id: string; regionId: string }
 }

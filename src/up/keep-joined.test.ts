@@ -79,14 +79,14 @@ suite('a runner that has joined', { skip: process.getuid?.() === 0 ? false : 'ne
       ended,
       (error) =>
         error instanceof Complaint &&
-        /^http:\/\/127\.0\.0\.1:4600 does not take runner "second" any more.*alcove runner add.*purge --data /.test(
+        /^http:\/\/127\.0\.0\.1:4600 no longer accepts runner "second".*alcove runner add.*purge --data /.test(
           error.message,
         ),
     )
     assert.equal(isThere(), false)
     assert.deepEqual(await statusLater(), {
       running: false,
-      ended: 'its server, http://127.0.0.1:4600, does not take its token any more',
+      ended: 'its server, http://127.0.0.1:4600, no longer accepts its token',
       programs: [],
     })
   })

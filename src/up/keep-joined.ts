@@ -44,7 +44,7 @@ export const keepJoined = async ({ data, controlUrl, runner, programs, display, 
       display.say(`The ${name} ended (${lastEnd}); starting it again. Log: ${join(data.log, `${name}.log`)}`)
     }
     if (state === 'refused') {
-      const why = `${controlUrl.origin} does not take runner "${runner.id}" any more, as after "alcove runner remove"`
+      const why = `${controlUrl.origin} no longer accepts runner "${runner.id}", for example after "alcove runner remove"`
       const what = `Join again with a new token ("alcove runner add" on the server prints one), or remove this runner and its sandboxes: ${commandFor('purge', data.path)}`
       refused.reject(new Complaint(`${why}. Its sandboxes keep running. ${what}`))
     }

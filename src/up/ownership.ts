@@ -24,8 +24,8 @@ export const checkOwner = (path: string): void => {
   const { uid } = statSync(path)
   if (uid === 0 || uid === process.getuid?.()) return
   throw new Complaint(
-    `${path} belongs to user ${uid}, who could put something in the place of what root uses there. Name another directory or, ` +
-      `if nobody else has put anything into it, give it to root: chown root '${path}'`,
+    `${path} belongs to user ${uid}, who could replace files that root uses there. Choose another directory or, ` +
+      `if nobody else has put files into this directory, give it to root: chown root '${path}'`,
   )
 }
 
@@ -39,8 +39,8 @@ export const checkPlace = (directory: string): void => {
   const open = (isThere ? parentsOf(nearest) : [nearest, ...parentsOf(nearest)]).find(mayOthersReplaceIn)
   if (open !== undefined) {
     throw new Complaint(
-      `other users may write to ${open}, and so could put something of theirs in the place of ${directory}. ` +
-        `Name a directory elsewhere, or take that from them: chmod go-w '${open}'`,
+      `other users may write to ${open}, so they could replace ${directory}. ` +
+        `Choose a directory elsewhere, or remove the permission of other users: chmod go-w '${open}'`,
     )
   }
   if (isThere) checkOwner(nearest)

@@ -34,7 +34,7 @@ export const checkCodeIsReadable = (code: string, node = process.execPath): void
   const closed = paths.find((path) => !mayOthersRead(path))
   if (closed === undefined) return
   throw new Complaint(
-    `only its owner may read ${closed}, as after a clone under umask 077; programs without privileges must too. ` +
-      `Let them: chmod -R go+rX '${code}'`,
+    `only its owner may read ${closed}, for example after a clone with umask 077. Programs without privileges must read it too. ` +
+      `Give them the permission: chmod -R go+rX '${code}'`,
   )
 }

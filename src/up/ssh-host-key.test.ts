@@ -10,7 +10,7 @@ suite('the host key of the SSH gateway', () => {
     const secrets = mkdtempSync(join(tmpdir(), 'alcove-host-key-'))
     try {
       writeFileSync(join(secrets, 'ssh-host.key'), 'no key')
-      assert.throws(() => readSshHostKey({ secrets }), /ssh-host\.key is no private key .*remove the file/)
+      assert.throws(() => readSshHostKey({ secrets }), /ssh-host\.key is not a private key .*Remove the file/)
     } finally {
       rmSync(secrets, { recursive: true, force: true })
     }

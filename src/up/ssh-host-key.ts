@@ -8,7 +8,7 @@ export const readSshHostKey = (data: Pick<DataDirectory, 'secrets'>): { privateK
   const key = parsePrivateKey(privateKey)
   if (key instanceof Error)
     throw new Error(
-      `${data.secrets}/ssh-host.key is no private key in the format of OpenSSH: remove the file, and a new key is made`,
+      `${data.secrets}/ssh-host.key is not a private key in the format of OpenSSH. Remove the file; Alcove then makes a new key`,
     )
   return { privateKey, publicKey: `${key.type} ${key.getPublicSSH().toString('base64')}` }
 }

@@ -42,7 +42,7 @@ export const upStateWriter = (path: string, say: (line: string) => void): ((stat
       writeUpState(path, state)
       wasSaid = false
     } catch (error) {
-      if (!wasSaid) say(`cannot write ${path}, so "alcove status" shows older things: ${(error as Error).message}`)
+      if (!wasSaid) say(`cannot write ${path}, so "alcove status" shows old information: ${(error as Error).message}`)
       wasSaid = true
     }
   }

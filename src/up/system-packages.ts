@@ -51,7 +51,7 @@ export const ensurePackages = (
   if (missing.length === 0) return
   if (!host.isDebian) {
     throw new Complaint(
-      `this system lacks what sandboxes are made of. Install these (Debian names):\n${table(missing)}`,
+      `this system lacks packages that sandboxes need. Install these (Debian names):\n${table(missing)}`,
     )
   }
   say(`Installing ${missing.length} Debian package${missing.length === 1 ? '' : 's'}:\n${table(missing)}`)
@@ -62,5 +62,5 @@ export const ensurePackages = (
   const succeeded = ((host.hasPackageLists() || update()) && install()) || (update() && install())
   const still = host.missing()
   if (succeeded && still.length === 0) return
-  throw new Complaint(`these packages could not be installed; what apt-get said stands above:\n${table(still)}`)
+  throw new Complaint(`these packages could not be installed; see the output of apt-get above:\n${table(still)}`)
 }

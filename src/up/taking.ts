@@ -14,7 +14,7 @@ export const takeDataDirectory = (data: DataDirectory) => {
   if (tryLock(data.lockFile)) return
   const holder = findRunningUp(data.stateFile)
   const who = holder ? `by process ${holder.pid}, at ${holder.url}` : 'by another process that is just starting'
-  throw new Complaint(`${data.path} is already served ${who}. Stop it with: ${commandFor('down', data.path)}`)
+  throw new Complaint(`${data.path} is already in use ${who}. Stop the server with: ${commandFor('down', data.path)}`)
 }
 
 /** Resolves with the name of the first signal that asks this process to stop. Further signals have no effect. */

@@ -288,7 +288,7 @@ const removeNames = async (data: DataDirectory, names: readonly string[]): Promi
   const left: string[] = []
   for (const name of names) {
     const path = join(data.path, name)
-    if (mounts(data).some((target) => isBelow(target, path))) left.push(`${path}, as something is mounted there`)
+    if (mounts(data).some((target) => isBelow(target, path))) left.push(`${path}, because something is mounted there`)
     // A process that is ending may still write to the directory, so let `removeTree` try several times.
     else
       await removeTree(path, { tries: 10 }).catch((error: Error) => {

@@ -198,7 +198,7 @@ const startPrograms = ({ data, config, options, display, addresses, dashboard, f
     if (state === 'waiting' && restarts + 1 >= triesBeforeFirstReady && !served.has(name)) {
       gaveUp.reject(new Complaint(`${name} does not start: ${lastEnd}. Its log is ${join(data.log, `${name}.log`)}`))
     }
-    if (state === 'refused') display.say(`control does not take the key of ${name}. Log: ${data.log}/${name}.log`)
+    if (state === 'refused') display.say(`control does not accept the key of ${name}. Log: ${data.log}/${name}.log`)
     if (state === 'ready') served.add(name)
     if (state === 'ready' && name === 'control') controlServes.resolve()
   }

@@ -36,7 +36,7 @@ suite('alcove up', () => {
     const { code, stderr } = await alcove('up', '--data', server.data, '--port', String(await freePorts(3)))
     const first = findUpState(dataDirectoryAt(server.data).stateFile)
     assert.equal(code, 1)
-    assert.match(stderr, new RegExp(`already served by process ${first?.pid}\\b`))
+    assert.match(stderr, new RegExp(`already in use by process ${first?.pid}\\b`))
     assert.equal((await server.api('GET', '/sandbox')).status, 200)
   })
 
@@ -114,7 +114,7 @@ suite('alcove up', () => {
       [],
     )
     assert.equal((await alcove('status', '--data', server.data)).code, 3)
-    assert.match((await alcove('down', '--data', server.data)).stdout, /Nothing serves/)
+    assert.match((await alcove('down', '--data', server.data)).stdout, /Nothing is running/)
     await server.start()
     assert.equal((await server.api('GET', '/sandbox')).status, 200)
   })

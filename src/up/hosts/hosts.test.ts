@@ -174,7 +174,7 @@ suite('renewal of a host’s certificates', () => {
     await renewal[Symbol.asyncDispose]()
     assert.deepEqual(said, [
       'This host has no certificates yet, and tries again: control does not answer.',
-      'The certificates of this host are renewed again.',
+      'The certificates of this host were renewed.',
     ])
   })
 

@@ -153,7 +153,7 @@ suite('joining a server over the network', { skip: needsRoot }, () => {
     const host = makeHost(context)
     await host.join(control.url, tokenOf('0a'))
     control.state.answer = { status: 401, message: 'Unauthorized.' }
-    await assert.rejects(host.join(control.url), refusal(/does not take runner "second" any more/))
+    await assert.rejects(host.join(control.url), refusal(/no longer accepts runner "second"/))
   })
 
   test('a host starts even if its server does not answer', async (context) => {

@@ -97,7 +97,9 @@ const readPublicUrl = (text: string | undefined): string | undefined => {
   if (text === undefined) return undefined
   const url = URL.parse(text)
   if (url !== null && /^https?:$/.test(url.protocol) && url.href === `${url.origin}/`) return url.origin
-  throw new Complaint(`--public-url ${text} must be http:// or https:// and a name, such as https://host2.example.com`)
+  throw new Complaint(
+    `--public-url ${text} must be http:// or https:// and a host name, such as https://host2.example.com`,
+  )
 }
 
 /** Throws if no archive store is set for this host, because sandboxes move to other machines through the store. */
@@ -144,7 +146,7 @@ export const joinedServer = async (
   const { runnerId, regionId } = told
   const server = { url: url.origin, runnerId, regionId, tokenHash: hashOf(token) }
   files.noteJoined(server)
-  say(`This machine is host "${runnerId}" of ${url.origin} now. Later starts need no token.`)
+  say(`This machine is now host "${runnerId}" of ${url.origin}. Later starts need no token.`)
   return server
 }
 
@@ -166,10 +168,11 @@ const checkWay = async (url: URL, token: string): Promise<string> => {
 }
 
 const refusalOf = ({ status, message }: Refused, url: URL): Complaint => {
-  if (status === 404) return new Complaint(`${url.origin} lets no machine join (${message}). Is it the port for hosts?`)
+  if (status === 404)
+    return new Complaint(`machines cannot join at ${url.origin} (${message}). Is this the port for hosts?`)
   if (status !== 401 && status !== 403) return new Complaint(`${url.origin} refuses this machine: ${message}`)
   return new Complaint(
-    `${url.origin} does not know this token: another machine has traded it, a newer one has replaced it, or its runner was removed. "alcove runner token NAME" on the server prints a new one`,
+    `${url.origin} does not know this token: another machine has used it, a newer token has replaced it, or its runner was removed. "alcove runner token NAME" on the server prints a new one`,
   )
 }
 
@@ -193,7 +196,7 @@ const greet = async (url: URL, { runnerId }: JoinedServer, files: HostFiles, say
     if (!(error instanceof Complaint)) throw error
     if (error instanceof Refused && (error.status === 401 || error.status === 403)) {
       throw new Complaint(
-        `${url.origin} does not take runner "${runnerId}" any more, as after "alcove runner remove" or when another machine joined with its newer token. "alcove runner add" or "alcove runner token" on the server prints a new token`,
+        `${url.origin} no longer accepts runner "${runnerId}", for example after "alcove runner remove" or when another machine joined with its newer token. "alcove runner add" or "alcove runner token" on the server prints a new token`,
       )
     }
     say(`${error.message}. The programs of this host start anyway, and connect when it answers.`)
@@ -210,7 +213,7 @@ const renewFor = async (url: URL, { runnerId }: JoinedServer, files: HostFiles):
 /** Returns the address from which this machine would connect to the server, without sending anything. */
 const addressTowards = async (url: URL): Promise<string> => {
   const { address } = await lookup(url.hostname.replace(/^\[|\]$/g, '')).catch(() => {
-    throw new Complaint(`the name ${url.hostname} is not known`)
+    throw new Complaint(`the name ${url.hostname} cannot be resolved`)
   })
   const socket = createSocket(isIPv6(address) ? 'udp6' : 'udp4')
   try {

@@ -47,7 +47,7 @@ export class Renewal implements AsyncDisposable {
       try {
         const seconds = await renew()
         this.#has.resolve()
-        if (failures > 0 && saidAt > 0) say('The certificates of this host are renewed again.')
+        if (failures > 0 && saidAt > 0) say('The certificates of this host were renewed.')
         failures = 0
         saidAt = 0
         await this.#wait(seconds * 1000)
@@ -72,7 +72,7 @@ export class Renewal implements AsyncDisposable {
     if (endsAt === undefined) return `This host has no certificates yet, and tries again: ${message}.`
     const until =
       this.#leftMs() > 0 ? `They last until ${endsAt.toISOString()}` : `They ended at ${endsAt.toISOString()}`
-    return `The certificates of this host could not be renewed: ${message}. ${until}; it tries again each hour.`
+    return `The certificates of this host could not be renewed: ${message}. ${until}; the host tries again each hour.`
   }
 
   /** Waits for `ms` by the wall clock, so that time in which the machine was suspended counts too. */
