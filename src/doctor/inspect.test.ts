@@ -29,7 +29,7 @@ suite('inspecting the host', () => {
       findings.map(({ name }) => name),
       expected,
     )
-    const unfinished = findings.filter(({ found }) => found.startsWith('could not be probed'))
+    const unfinished = findings.filter(({ found }) => found.startsWith('could not be checked'))
     assert.deepEqual(unfinished, [])
   })
 

@@ -37,7 +37,7 @@ export const inspectHost = async ({
       try {
         return await run(context)
       } catch (error) {
-        return { name, status: 'warn', found: `could not be probed: ${reasonOf(error)}`, costs: 'unknown' }
+        return { name, status: 'warn', found: `could not be checked: ${reasonOf(error)}`, costs: 'unknown' }
       } finally {
         await rm(scratch, { recursive: true, force: true })
       }

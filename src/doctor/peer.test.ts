@@ -64,7 +64,10 @@ suite('`checkPeer`, the check whether this machine can use control’s port for 
   })
 
   test('`checkPeer` fails at the step `name` if the host name cannot be resolved', async () => {
-    assert.match(await failureOf(new URL('https://no-such-host.invalid:4603')), /^name: the name no-such-host\.invalid/)
+    assert.match(
+      await failureOf(new URL('https://no-such-host.invalid:4603')),
+      /^name: this machine cannot resolve the name no-such-host\.invalid/,
+    )
   })
 
   test('`checkPeer` fails at the step `port` if nothing listens on the port', async (context) => {
@@ -109,9 +112,12 @@ suite('`checkPeer`, the check whether this machine can use control’s port for 
   test('`checkPeer` fails at the step `clock` if the clocks of the two machines differ by a minute', async (context) => {
     assert.match(
       await failureOf(await startHosts(context, { aheadMs: 60_000 }), hash),
-      /^clock: the clock of this machine is (59|60|61) s behind that of the server$/,
+      /^clock: the clock of this machine is (59|60|61) s behind the clock of the server$/,
     )
-    assert.match(await failureOf(await startHosts(context, { aheadMs: -60_000 }), hash), /ahead of that of the server$/)
+    assert.match(
+      await failureOf(await startHosts(context, { aheadMs: -60_000 }), hash),
+      /ahead of the clock of the server$/,
+    )
   })
 
   test('`checkPeer` fails at the step `version` if server and machine are more than one release apart', async (context) => {

@@ -91,7 +91,7 @@ const resolveName = async (host: string): Promise<string> => {
   } catch (error) {
     throw new Failed(
       'name',
-      `the name ${host} is not known here (${codeOf(error)})`,
+      `this machine cannot resolve the name ${host} (${codeOf(error)})`,
       'Use the address of the server, or make its name known in DNS or /etc/hosts',
     )
   }
@@ -221,7 +221,7 @@ const checkClock = (aheadMs: number): void => {
   const seconds = Math.round(Math.abs(aheadMs) / 1000)
   throw new Failed(
     'clock',
-    `the clock of this machine is ${seconds} s ${aheadMs > 0 ? 'ahead of' : 'behind'} that of the server`,
+    `the clock of this machine is ${seconds} s ${aheadMs > 0 ? 'ahead of' : 'behind'} the clock of the server`,
     'Set the clocks of both machines (timedatectl set-ntp true)',
   )
 }
