@@ -29,7 +29,7 @@ const patterns: readonly (readonly [client: string, made: Problem, pattern: RegE
   ['Harbor', new Problem('quota_exceeded', 'total disk limit exceeded'), /total disk limit exceeded/i],
   ['Harbor', noSnapshot('base'), /snapshot .* not found/i],
   ['n8n', new Problem('unauthorized'), /invalid credentials/i],
-  ['n8n', new Problem('already_exists', 'There is a session of this name already.'), /already exists/i],
+  ['n8n', new Problem('already_exists', 'A session with this name already exists.'), /already exists/i],
   ['suna', notStarted(), 'Is the Sandbox started?'],
   ['suna', new Problem('rate_limited', 'This sandbox has too many sessions.'), /rate limit|too many requests/i],
   ['any', new Problem('snapshot_inactive', 'The snapshot "base" is building.'), /inactive/i],

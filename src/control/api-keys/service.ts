@@ -61,7 +61,8 @@ const checkManages = ({ permissions }: Caller) => {
 export const createApiKey = async ({ database, clock }: ApiKeysParts, caller: Caller, input: CreateApiKey) => {
   checkManagesOwn(caller)
   const name = readDisplayText('name', input.name)
-  if (unreachable.includes(name)) throw new Problem('bad_request', `name must not be "${name}": no path can mean it`)
+  if (unreachable.includes(name))
+    throw new Problem('bad_request', `name must not be "${name}": this name does not work in a path`)
   const permissions = [...new Set(input.permissions)]
   checkHoldsAll(caller, permissions)
   const createdAt = clock.now()
@@ -86,7 +87,7 @@ export const createApiKey = async ({ database, clock }: ApiKeysParts, caller: Ca
     })
   } catch (error) {
     if (isDuplicate(error))
-      throw new Problem('already_exists', `You have a key named ${name} already.`, { cause: error })
+      throw new Problem('already_exists', `A key of yours named ${name} already exists.`, { cause: error })
     throw error
   }
   return { name, value, createdAt: createdAt.toISOString(), permissions, expiresAt: expiresAt?.toISOString() ?? null }
@@ -123,7 +124,7 @@ export const listApiKeys = async ({ database }: ApiKeysParts, { organization, me
 
 export const getApiKey = async ({ database }: ApiKeysParts, { organization, user }: Caller, name: string) => {
   const key = await findKeyByName(database.sql, organization.id, user.id, name)
-  if (key === undefined) throw new Problem('not_found', 'You have no key of this name.')
+  if (key === undefined) throw new Problem('not_found', 'You have no key with this name.')
   return asView(key)
 }
 
@@ -145,5 +146,5 @@ export const deleteApiKey = async (
     return await deleteKey(transaction, caller.organization.id, userId, name)
   })
   callers.forget()
-  if (!wasThere) throw new Problem('not_found', 'There is no key of this name.')
+  if (!wasThere) throw new Problem('not_found', 'There is no key with this name.')
 }

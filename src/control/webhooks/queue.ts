@@ -190,7 +190,7 @@ const whyDead = (outcome: Outcome, at: Date, failingSince: Date | null): string 
   if (outcome.kind === 'delivered') return undefined
   if (outcome.kind === 'gone') return outcome.error
   if (failingSince === null || at.getTime() - failingSince.getTime() < deadAfterSeconds * 1000) return undefined
-  return `Nothing has arrived since ${failingSince.toISOString()}. ${sentenceOf(outcome)}`
+  return `No message has been delivered since ${failingSince.toISOString()}. ${sentenceOf(outcome)}`
 }
 
 const letNextGo = async (transaction: Transaction, endpointId: string, lane: string, now: Date): Promise<void> => {

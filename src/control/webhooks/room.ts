@@ -47,7 +47,7 @@ export const openWebhookRoom = async (
     await forgetOld(sql, clock.now())
     for (const id of await listOverfull(sql)) {
       const endpoint = await findEndpointById(sql, id)
-      const reason = `It has fallen more than ${mostWaiting} messages behind.`
+      const reason = `More than ${mostWaiting} messages were waiting for this endpoint.`
       await database.transaction(async (transaction) => {
         if (endpoint !== undefined) return await disable(transaction, endpoint, reason, clock.now())
         await lockQueue(transaction)

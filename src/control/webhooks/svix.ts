@@ -46,7 +46,8 @@ export const createSvix = (parts: SvixParts, { url, token }: SvixAccess): Webhoo
   const send = async ({ message }: Delivery): Promise<Outcome> => {
     const { database, clock } = parts
     const application = await findApplication(database.sql, message.organizationId)
-    if (!application?.applicationId) return { kind: 'failed', status: null, error: 'The application is not there.' }
+    if (!application?.applicationId)
+      return { kind: 'failed', status: null, error: 'The webhook application of this organization does not exist.' }
     if (!(await isHeard(application.applicationId, message.organizationId))) return { kind: 'delivered', status: null }
     try {
       await svix.message.create(application.applicationId, {

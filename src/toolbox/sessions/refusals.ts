@@ -6,15 +6,15 @@ import { asTold as asToldOfAny } from '../refusals.ts'
 const refused: Record<string, () => Problem> = {
   ENOENT: () => new Problem('not_found', 'There is no such session: session not found.'),
   ESRCH: () => new Problem('process_not_found', 'There is no such command in this session.'),
-  EEXIST: () => new Problem('already_exists', 'There is a session of this name already.'),
+  EEXIST: () => new Problem('already_exists', 'A session with this name already exists.'),
   EPIPE: () => new Problem('session_ended'),
   EALREADY: () => new Problem('command_completed'),
   ENOTTY: () => new Problem('conflict', 'This command takes no input: it was not started with runAsync.'),
 }
 
 const busy: Record<string, string> = {
-  EAGAIN: 'This sandbox has as many sessions as it can; delete one first.',
-  ENOBUFS: 'So much waits in this session already that it takes no more now.',
+  EAGAIN: 'This sandbox has the maximum number of sessions. Delete a session first.',
+  ENOBUFS: 'Too many commands or too much input are waiting in this session. Try again later.',
 }
 
 /** Translates any error into a Problem. */
@@ -25,7 +25,7 @@ export const asTold = (error: unknown): Problem => {
     return new Problem('unprocessable', `${what}: ${error.errno}.`, { cause: error })
   }
   if (error instanceof ListTooLong) {
-    const reason = 'Its sessions have more commands than one answer holds. Ask for one session, or delete some.'
+    const reason = 'The sessions have too many commands for one answer. Ask for one session, or delete some sessions.'
     return new Problem('unprocessable', reason, { cause: error })
   }
   if (!(error instanceof AgentRefused)) return asToldOfAny(error)

@@ -24,7 +24,7 @@ export const dialPort = async ({ agent }: ToolboxSandbox, port: number): Promise
       throw new Problem('unprocessable', `Nothing listens on port ${port} of this sandbox.`, { cause: error })
     }
     if (error instanceof Problem) throw error
-    throw notStarted('The sandbox stopped before it had answered.', { cause: error })
+    throw notStarted('The sandbox stopped before it answered.', { cause: error })
   }
 }
 

@@ -36,7 +36,7 @@ const sftpServers = [
 
 const missing = {
   shell: 'This sandbox has no shell.',
-  exec: 'This sandbox has no shell that could run the command.',
+  exec: 'This sandbox has no shell to run the command.',
   sftp: 'This sandbox has no sftp-server. Install one in its image: openssh-sftp-server on Debian and Alpine.',
 }
 

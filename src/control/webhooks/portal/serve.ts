@@ -36,7 +36,8 @@ const readCookie = (request: FastifyRequest): string =>
 const fieldsOf = (form: URLSearchParams): { url: string; description: string; events: WebhookEvent[] } => {
   const text = (name: string) => {
     const value = form.get(name) ?? ''
-    if (value.includes('\0') || !value.isWellFormed()) throw new Problem('bad_request', `${name} cannot be used`)
+    if (value.includes('\0') || !value.isWellFormed())
+      throw new Problem('bad_request', `${name} contains characters that are not allowed`)
     return value
   }
   return { url: text('url'), description: text('description'), events: form.getAll('events').filter(isWebhookEvent) }
@@ -46,7 +47,7 @@ const fieldsOf = (form: URLSearchParams): { url: string; description: string; ev
 const readIds = (request: FastifyRequest): { id: string; messageId: string } => {
   const { id = '', messageId = '' } = request.params as { id?: string; messageId?: string }
   if (!/^(?:ep_[0-9a-f]{24})?$/.test(id) || !/^(?:msg_[0-9a-f]{32})?$/.test(messageId)) {
-    throw new Problem('not_found', 'There is no such page.')
+    throw new Problem('not_found', 'This page does not exist.')
   }
   return { id, messageId }
 }
