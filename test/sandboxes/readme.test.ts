@@ -40,7 +40,7 @@ suite('the README', () => {
     assert.equal(sandbox.state, 'started', JSON.stringify(sandbox))
     const { exitCode, result } = await answerTo(execute.replace('/ID/', `/${sandbox.id}/`))
     assert.deepEqual([exitCode, result.split(' ')[0]], [0, 'Linux'])
-    assert.equal(sandbox.autoStopInterval, Number(/by\sitself after (\d+) minutes/.exec(readme)?.[1]))
+    assert.equal(sandbox.autoStopInterval, Number(/stops after (\d+) minutes/.exec(readme)?.[1]))
     await server.api('DELETE', `/sandbox/${sandbox.id}`)
   })
 
