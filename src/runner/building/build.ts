@@ -60,14 +60,24 @@ export class Build {
   }
 
   async run(): Promise<ContainerConfig> {
-    const { image, plan } = this.#request
-    await this.#parts.host.removeTemplate(image)
+    await this.#parts.host.removeTemplate(this.#request.image)
+    await this.#fetchBases()
+    const { plan } = this.#survey
     await this.#untilFailure(plan.stages.map(({ index }) => this.#survey.look(index)))
     const last = this.#survey.get((plan.stages.at(-1) as Stage).index)
     if (addsNothing(last, this.#survey.sourceOf(last.stage))) return last.config
     this.#start(last)
     await this.#untilFailure([...this.#runs.values()].map(({ ended }) => ended))
     return last.config
+  }
+
+  /** Fetches the base images of all stages, also of stages that only ONBUILD triggers of other base images need. */
+  async #fetchBases(): Promise<void> {
+    const survey = this.#survey
+    for (let stages = survey.stagesWithoutBase(); stages.length > 0; stages = survey.stagesWithoutBase()) {
+      await this.#untilFailure(stages.map((stage) => survey.fetchBase(stage)))
+      survey.planAgain()
+    }
   }
 
   async destroyPlaces(): Promise<void> {
@@ -101,8 +111,8 @@ export class Build {
   }
 
   /**
-   * Builds a stage after the stages that it needs. These stages do not wait for each other, because `planOf` refuses circles in the
-   * definition's own lines.
+   * Builds a stage after the stages that it needs. These stages do not wait for each other, because the plan has no circles: it
+   * includes the ONBUILD triggers of base images.
    */
   #start(looked: Looked): Promise<void> {
     const { index } = looked.stage
@@ -148,7 +158,7 @@ export class Build {
 
   async #runStage(looked: Looked): Promise<void> {
     const { stage, steps } = looked
-    const { plan } = this.#request
+    const { plan } = this.#survey
     const log = this.#logOf(stage)
     const from = await this.#diskOf(looked)
     if (plan.stages.length > 1) log.add(`Stage ${stage.index}, from line ${stage.line}\n`)
@@ -216,8 +226,8 @@ export class Build {
    * stage.
    */
   async #keepDisk({ stage }: Looked, place: Workplace): Promise<void> {
-    const { image, plan } = this.#request
-    if (stage === plan.stages.at(-1)) {
+    const { image } = this.#request
+    if (stage === this.#survey.plan.stages.at(-1)) {
       // The image must not contain the directory in which the build keeps cache mounts and scripts.
       await removeOwn(place)
       await place.stop()
@@ -301,8 +311,8 @@ export class Build {
   }
 
   #logOf({ index, name }: Stage): StageLog {
-    const { plan, onText = () => {} } = this.#request
-    return new StageLog(plan.stages.length > 1 ? `[${name ?? index}] ` : '', onText)
+    const { onText = () => {} } = this.#request
+    return new StageLog(this.#survey.plan.stages.length > 1 ? `[${name ?? index}] ` : '', onText)
   }
 
   /** Throws if the disks of all stages of the Dockerfile together exceed the limit for a build. */

@@ -1,5 +1,5 @@
 // Examines the stages of a definition before any line runs: their base images, the cache keys of their lines, and the cached lines.
-import { type BuildStep, originsOf, type Stage } from '#src/runner/images/definition/plan.ts'
+import { type BuildStep, originsOf, type Plan, type Stage } from '#src/runner/images/definition/plan.ts'
 import { failedAt } from '#src/runner/images/image-failed.ts'
 import type { ContainerConfig } from '#src/runner/images/manifest.ts'
 import { formatReference, parseReference, pinned } from '#src/runner/images/reference.ts'
@@ -15,6 +15,9 @@ const stageMark = '.stage-'
 /** Whether an image or template of this name exists only during the build of a definition. */
 export const isStageName = (image: string): boolean => image.includes(stageMark)
 export const stageName = (image: string, of: string | number): string => `${image}${stageMark}${of}`
+
+/** A fetched base image. `name`: the image or template from which the stage's sandbox is made. */
+type Base = { name: string; image: string; files: string; container: ContainerConfig; key: string }
 
 /** The line cache, and the organization whose cached lines a build may use. */
 export type OwnLines = { lines: LineCache; organizationId: string }
@@ -55,12 +58,17 @@ type SurveyParts = {
   onKept: (looked: Looked) => void
 }
 
+const isOnStage = (from: Stage['from']): from is { stage: number } => from !== 'scratch' && 'stage' in from
+
 export class Survey {
   readonly #request: BuildRequest
   readonly #own: OwnLines | undefined
   readonly #files: CopySource | undefined
   readonly #signal: AbortSignal
   readonly #onKept: SurveyParts['onKept']
+  #plan: Plan
+  /** The fetched base images, by the index of their stage. */
+  readonly #bases = new Map<number, Base>()
   readonly #looks = new Map<number, Promise<Looked>>()
   readonly #looked = new Map<number, Looked>()
   readonly #identities = new Map<string, Promise<string>>()
@@ -70,10 +78,16 @@ export class Survey {
 
   constructor({ request, own, files, signal, onKept }: SurveyParts) {
     this.#request = request
+    this.#plan = request.plan
     this.#own = own
     this.#files = files
     this.#signal = signal
     this.#onKept = onKept
+  }
+
+  /** The plan of the build. Once all base images are fetched, it has all stages that their ONBUILD triggers need. */
+  get plan(): Plan {
+    return this.#plan
   }
 
   /** Returns what is known about a stage. Must be called only after `look` has resolved for that stage. */
@@ -90,6 +104,32 @@ export class Survey {
     for (const line of this.#held) this.#own?.lines.release(line)
   }
 
+  /** Returns the stages of the plan whose base image is not yet fetched. */
+  stagesWithoutBase(): Stage[] {
+    return this.#plan.stages.filter(({ index, from }) => !isOnStage(from) && !this.#bases.has(index))
+  }
+
+  async fetchBase(stage: Stage): Promise<void> {
+    const { from } = stage
+    if (isOnStage(from)) return
+    const image = this.#nameOfBase(stage)
+    const source = this.sourceOf(stage) as BaseSource
+    if (image !== this.#request.image) this.bases.push(image)
+    const { container, files } = await this.#request.bringBase(image, source).catch((error: unknown) => {
+      throw failedAt(`Line ${stage.line}: FROM ${from === 'scratch' ? from : from.image}`, error)
+    })
+    // The key contains the snapshot's name, because `files` identifies only the snapshot's base image.
+    const name = source.kind === 'image' ? source.image : image
+    const key = keyOfBase(source.kind === 'image' ? `snapshot ${name} ${files}` : files)
+    this.#bases.set(stage.index, { name, image, files, container, key })
+  }
+
+  /** Adds the stages that ONBUILD triggers of the fetched base images need. Throws if stages need each other in a circle. */
+  planAgain(): void {
+    this.#plan = this.#plan.with(new Map([...this.#bases].map(([index, { container }]) => [index, container])))
+  }
+
+  /** Looks at a stage, after all base images are fetched. Waits only for stages that come before this stage in the plan. */
   look(index: number): Promise<Looked> {
     let look = this.#looks.get(index)
     if (look === undefined) {
@@ -114,22 +154,14 @@ export class Survey {
   async #begin(stage: Stage): Promise<Looked> {
     const { from } = stage
     const none = { keys: [], kept: 0, done: 0, lastKey: undefined }
-    if (from !== 'scratch' && 'stage' in from) {
+    if (isOnStage(from)) {
       const { config: below, base, lastKey, keptKey } = await this.look(from.stage)
       const { steps, config } = stage.on(below)
       return { ...none, stage, steps, config, from: undefined, base, firstKey: lastKey, keptKey }
     }
-    const image = this.#nameOfBase(stage)
-    const source = this.sourceOf(stage) as BaseSource
-    if (image !== this.#request.image) this.bases.push(image)
-    const { container, files } = await this.#request.bringBase(image, source).catch((error: unknown) => {
-      throw failedAt(`Line ${stage.line}: FROM ${from === 'scratch' ? from : from.image}`, error)
-    })
+    const { name, image, files, container, key } = this.#bases.get(stage.index) as Base
     const { steps, config } = stage.on(container)
-    // The key contains the snapshot's name, because `files` identifies only the snapshot's base image.
-    const name = source.kind === 'image' ? source.image : image
-    const firstKey = keyOfBase(source.kind === 'image' ? `snapshot ${name} ${files}` : files)
-    return { ...none, stage, steps, config, from: name, base: { image, files }, firstKey, keptKey: undefined }
+    return { ...none, stage, steps, config, from: name, base: { image, files }, firstKey: key, keptKey: undefined }
   }
 
   async #findKeys(looked: Looked, { lines, organizationId }: OwnLines): Promise<void> {
@@ -165,7 +197,7 @@ export class Survey {
    * stage.
    */
   keyBefore({ stage: { from }, firstKey }: Looked): string | undefined {
-    return from !== 'scratch' && 'stage' in from ? this.#lastKey(from.stage) : firstKey
+    return isOnStage(from) ? this.#lastKey(from.stage) : firstKey
   }
 
   /**
@@ -173,7 +205,7 @@ export class Survey {
    * on which that stage is built. Call this only after the build has run the named stage.
    */
   keptKeyBefore({ stage: { from } }: Looked): string | undefined {
-    if (from === 'scratch' || !('stage' in from)) return undefined
+    if (!isOnStage(from)) return undefined
     const below = this.get(from.stage)
     return below.steps.length === 0 ? this.keptKeyBefore(below) : below.keptKey
   }
@@ -255,7 +287,7 @@ export class Survey {
   }
 
   #stage(index: number): Stage {
-    return this.#request.plan.stages.find((stage) => stage.index === index) as Stage
+    return this.#plan.stages.find((stage) => stage.index === index) as Stage
   }
 
   /**
@@ -264,9 +296,9 @@ export class Survey {
    * later removes it.
    */
   #nameOfBase({ index }: Stage): string {
-    const { image, plan } = this.#request
-    let root = plan.stages.at(-1) as Stage
-    while (root.from !== 'scratch' && 'stage' in root.from) root = this.#stage(root.from.stage)
+    const { image } = this.#request
+    let root = this.#plan.stages.at(-1) as Stage
+    while (isOnStage(root.from)) root = this.#stage(root.from.stage)
     return index === root.index ? image : stageName(image, index)
   }
 

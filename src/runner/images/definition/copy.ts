@@ -1,7 +1,7 @@
 // Parses COPY and ADD: the files to copy, and their destination.
 import { posix } from 'node:path'
 import type { Repository } from '../repository.ts'
-import { type At, type Instruction, jsonListIn, refuse } from './instructions.ts'
+import { type At, type AtInstruction, type Instruction, jsonListIn, refuse } from './instructions.ts'
 import type { Origin } from './origins.ts'
 
 export type CopyStep = {
@@ -76,7 +76,7 @@ const flagInstead = (name: string, key: string): string => {
 
 const isSwitchedOn = (value: string | undefined) => value === undefined || value === 'true'
 
-const flagInto = (copy: CopyStep['copy'], at: Required<At>, flag: string, { originOf }: Reader): void => {
+const flagInto = (copy: CopyStep['copy'], at: AtInstruction, flag: string, { originOf }: Reader): void => {
   const { name } = at
   const [, key = flag, value] = /^--([a-z-]+)(?:=(.*))?$/s.exec(flag) ?? []
   if (key === 'chown') Object.assign(copy, ownerIn(at, value ?? ''))
@@ -94,7 +94,7 @@ const flagInto = (copy: CopyStep['copy'], at: Required<At>, flag: string, { orig
 const otherPlace = /^(?:[a-z][a-z0-9+.-]*:\/\/|git@)/i
 const isRepository = (source: string) => /^git@|^git:|^ssh:|\.git(?:[#?].*)?$/i.test(source)
 
-const urlIn = (at: Required<At>, source: string): CopyStep['copy']['urls'][number] => {
+const urlIn = (at: AtInstruction, source: string): CopyStep['copy']['urls'][number] => {
   const shown = source.replace(/\/\/[^/@]*@/, '//').slice(0, 100)
   if (at.name !== 'ADD') return refuse(at, `it takes nothing from other places (${shown})`, 'write ADD')
   const url = URL.parse(source)
@@ -120,7 +120,7 @@ const digestShape = /^sha256:[0-9a-f]{64}$/
 const commitShape = /^(?:[0-9a-f]{40}|[0-9a-f]{64})$/
 
 /** Parses `https://HOST/PATH.git#REF:DIRECTORY`. */
-const repositoryIn = (at: Required<At>, source: string, flags: readonly string[]): Repository => {
+const repositoryIn = (at: AtInstruction, source: string, flags: readonly string[]): Repository => {
   const instead = 'write https://HOST/PATH.git#REF:DIRECTORY, where REF and DIRECTORY may be left out'
   if (!/^https?:/i.test(source)) {
     const shown = source.replace(/\/\/[^/@]*@/, '//').slice(0, 100)
@@ -139,7 +139,7 @@ const repositoryIn = (at: Required<At>, source: string, flags: readonly string[]
   return { url: whole, ref: ref || 'HEAD', directory: path, keepsHistory }
 }
 
-const checkChecksum = (at: Required<At>, { checksum, repository, urls }: CopyStep['copy'], sources: number): void => {
+const checkChecksum = (at: AtInstruction, { checksum, repository, urls }: CopyStep['copy'], sources: number): void => {
   if (checksum === undefined) return
   if (sources !== 1 || (urls.length === 0 && repository === undefined))
     refuse(at, '--checksum is for one file of an address, or one repository', 'write a line for each')

@@ -9,6 +9,8 @@ export type Instruction = {
   flags: readonly string[]
   rest: string
   documents: readonly HereDocument[]
+  /** For a trigger: its text and its image, for errors. */
+  trigger?: string
 }
 
 /** Advice for a line that does not begin with a known instruction. */
@@ -19,12 +21,17 @@ const mostInstructions = 1000
 /** Maximum number of flags of one instruction. Each flag is expanded with a copy of all variables, which takes time. */
 const mostFlags = 30
 
-/** Where an error is in the definition: the line's number, and the name of its instruction if the line has an instruction. */
-export type At = { line: number; name?: string }
+/**
+ * Where an error is in the definition: the line's number, and the name of its instruction if the line has an instruction.
+ * `trigger`: the error is in this ONBUILD trigger of the base image, and `line` is the line of FROM.
+ */
+export type At = { line: number; name?: string; trigger?: string | undefined }
+/** Where an error in an instruction is. */
+export type AtInstruction = At & { name: string }
 
 /** Throws an error that names the line and the reason `why`. `instead` says what the user should write. */
-export const refuse = ({ line, name }: At, why: string, instead: string): never => {
-  const of = name === undefined ? '' : ` (${name})`
+export const refuse = ({ line, name, trigger = name }: At, why: string, instead: string): never => {
+  const of = trigger === undefined ? '' : ` (${trigger})`
   throw new ImageFailed('unsupported', `Line ${line} of the definition${of}: ${why}; ${instead}.`)
 }
 
@@ -57,7 +64,7 @@ const takesDocuments = ['RUN', 'COPY', 'ADD']
 
 const flagShape = /^--[a-z](?:[^\s"']|"[^"]*"|'[^']*')*(?:\s+|$)/
 
-const flagsIn = (at: Required<At>, text: string): { flags: string[]; rest: string } => {
+const flagsIn = (at: AtInstruction, text: string): { flags: string[]; rest: string } => {
   const { name } = at
   const flags: string[] = []
   let rest = text

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { ImageFailed } from '../image-failed.ts'
 import type { ContainerConfig } from '../manifest.ts'
-import { planOf, type Stage } from './plan.ts'
+import { type Plan, planOf, type Stage } from './plan.ts'
 
 const base: ContainerConfig = {
   entrypoint: ['/init'],
@@ -196,6 +196,25 @@ suite('definitions of images', () => {
           return true
         },
       )
+  })
+
+  test('triggers and variables of a base image may add stages to a plan, but no circle of stages', () => {
+    const indexes = ({ stages }: Plan) => stages.map(({ index }) => index)
+    const plan = planOf('FROM x AS a\nFROM y\nRUN --mount=target=/m$MORE true', true)
+    assert.deepEqual(indexes(plan), [1])
+    const trigger = { ...base, onbuild: ['COPY --from=A /x /x'] }
+    assert.deepEqual(indexes(plan.with(new Map([[1, trigger]]))), [0, 1])
+    const variable = { ...base, env: { MORE: ',from=0' } }
+    assert.deepEqual(indexes(plan.with(new Map([[1, variable]]))), [0, 1])
+    const back = { ...base, onbuild: ['RUN --mount=from=1,target=/m true'] }
+    const bases = new Map([
+      [0, back],
+      [1, trigger],
+    ])
+    assert.throws(() => plan.with(bases), {
+      name: 'ImageFailed',
+      message: /^Line 1 of the definition \(ONBUILD RUN --mount=from=1,target=\/m true of x\): stages need each other/,
+    })
   })
 
   test('a definition is accepted with directives, Windows line ends, and instructions that change no files', () => {

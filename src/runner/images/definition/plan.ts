@@ -17,11 +17,6 @@ export type Stage = {
   name?: string | undefined
   line: number
   from: Origin | 'scratch'
-  /**
-   * Stages and images from which this stage's own lines copy or mount files. What only ONBUILD triggers of the base image copy or
-   * mount is not included.
-   */
-  takesFrom: readonly Origin[]
   /** Returns the steps of this stage and the configuration of its result. `base`: configuration of the stage's base image. */
   on(base: ContainerConfig): { steps: BuildStep[]; config: ContainerConfig }
 }
@@ -29,7 +24,14 @@ export type Stage = {
 export type Plan = {
   /** Each stage comes after the stages that it needs. The last stage becomes the image. */
   stages: readonly [...Stage[], Stage]
+  /**
+   * Plans the build again. `bases`: the configurations of the base images that are fetched so far, by the index of their stage.
+   * ONBUILD triggers of a base image may need other stages, and are refused like the definition's own lines.
+   */
+  with(bases: Bases): Plan
 }
+
+type Bases = ReadonlyMap<number, ContainerConfig>
 
 type Written = {
   index: number
@@ -65,21 +67,34 @@ export const planOf = (text: string, hasFiles = false, snapshots: ReadonlySet<st
   const written = stagesIn(instructions.slice(start), (instruction, stages) =>
     readFrom(instruction, stages, snapshots, { variables: globals, escapedBy, allowance }),
   )
-  const run = ({ index, from, body }: Written, base: ContainerConfig, unset?: string) =>
-    runStage(from.line, body, base, {
+  const run: Run = ({ index, from, base: below, body }, base, unset) => {
+    const origins: NamedOrigin[] = []
+    const ran = runStage({ line: from.line, base: textOf(below) }, body, base, {
       globals,
       reading: { escapedBy, allowance: { ...allowance }, ...(unset === undefined ? {} : { unset }) },
       hasFiles,
-      originOf: (at, name) => originOf(at, name, written, index, snapshots),
+      originOf: (at, name) => {
+        const origin = originOf(at, name, written, index, snapshots)
+        origins.push({ at, origin })
+        return origin
+      },
     })
-  const order = orderOf(written, run)
-  const needed = order.length + new Set(order.flatMap(({ takesFrom }) => takesFrom.flatMap(imagesOf))).size
-  if (needed > mostStages) refuseSoMany(order.at(-1)?.from ?? { line: 1 })
-  const stages = order.map(({ takesFrom, ...stage }) => ({
-    ...{ index: stage.index, name: stage.name, line: stage.from.line, from: stage.base, takesFrom },
-    on: (base: ContainerConfig) => run(stage, base),
-  }))
-  return { stages: stages as unknown as Plan['stages'] }
+    return { ...ran, origins }
+  }
+  const planWith = (bases: Bases): Plan => {
+    const order = orderOf(written, run, bases)
+    const needed = order.length + new Set(order.flatMap(({ origins }) => origins.flatMap(imagesOf))).size
+    if (needed > mostStages) refuseSoMany(order.at(-1)?.from ?? { line: 1 })
+    const stages = order.map((stage) => ({
+      ...{ index: stage.index, name: stage.name, line: stage.from.line, from: stage.base },
+      on: (base: ContainerConfig) => {
+        const { steps, config } = run(stage, base)
+        return { steps, config }
+      },
+    }))
+    return { stages: stages as unknown as Plan['stages'], with: planWith }
+  }
+  return planWith(new Map())
 }
 
 const stagesIn = (
@@ -122,51 +137,72 @@ const readFrom = (
   return { base: baseOf(instruction, image, before, snapshots), name: name?.toLowerCase() }
 }
 
-type Run = (stage: Written, base: ContainerConfig, unset?: string) => { steps: BuildStep[]; config: ContainerConfig }
+/** A stage or image from which a stage copies or mounts files. `at`: the line or trigger that names it. */
+type NamedOrigin = { at: At; origin: Origin }
+
+type Run = (
+  stage: Written,
+  base: ContainerConfig,
+  unset?: string,
+) => { steps: BuildStep[]; config: ContainerConfig; origins: NamedOrigin[] }
+
+/** Refuses stages that need each other. Names the trigger that is among the lines of the circle, or else the line `closing`. */
+const refuseCircle = (closing: At, others: readonly At[]): never => {
+  const why = 'stages need each other in a circle'
+  const at = [closing, ...others].find(({ trigger }) => trigger !== undefined)
+  if (at === undefined) return refuse(closing, why, 'take one of the --from out, or split a stage in two')
+  return refuse(at, why, 'take one of the --from out, or build on another image')
+}
 
 /**
- * Returns the last stage and all stages that it needs, in build order. Checks the lines of all these stages now, before any
- * download.
+ * Returns the last stage and all stages that it needs, in build order. Checks the lines of all these stages, and the triggers of
+ * the base images that are in `bases`.
  */
-const orderOf = (stages: readonly Written[], run: Run): (Written & { takesFrom: Origin[] })[] => {
-  const order: (Written & { takesFrom: Origin[] })[] = []
+const orderOf = (stages: readonly Written[], run: Run, bases: Bases): (Written & { origins: NamedOrigin[] })[] => {
+  const order: (Written & { origins: NamedOrigin[] })[] = []
   /**
    * The configuration of each checked stage. `unset`: placeholder value for each variable that no line sets, because the base image
    * may set the variable.
    */
   const configs = new Map<number, { config: ContainerConfig; unset: string | undefined }>()
-  const onTheWay: number[] = []
-  const visit = (index: number): { config: ContainerConfig; unset: string | undefined } => {
+  const onTheWay: { index: number; at: At }[] = []
+  const visit = (index: number, at: At): { config: ContainerConfig; unset: string | undefined } => {
     const known = configs.get(index)
     if (known !== undefined) return known
     const stage = stages[index] as Written
-    if (onTheWay.includes(index))
-      return refuse(
-        stage.from,
-        'stages need each other in a circle',
-        'take one of the --from out, or split a stage in two',
+    const before = onTheWay.findIndex((each) => each.index === index)
+    if (before !== -1)
+      return refuseCircle(
+        at,
+        onTheWay.slice(before + 1).map((each) => each.at),
       )
-    onTheWay.push(index)
+    onTheWay.push({ index, at })
     if (configs.size + onTheWay.length > mostStages) refuseSoMany(stage.from)
     const { base } = stage
     const isStage = base !== 'scratch' && 'stage' in base
+    const isKnown = base === 'scratch' || bases.has(index)
     const below = isStage
-      ? visit(base.stage)
-      : { config: emptyConfig(), unset: base === 'scratch' ? undefined : anything }
-    const { steps, config } = run(stage, below.config, below.unset)
-    const takesFrom = steps.flatMap(originsOf)
-    for (const origin of takesFrom) if ('stage' in origin) visit(origin.stage)
+      ? visit(base.stage, stage.from)
+      : { config: bases.get(index) ?? emptyConfig(), unset: isKnown ? undefined : anything }
+    const { config, origins } = run(stage, below.config, below.unset)
+    for (const { origin, at } of origins) if ('stage' in origin) visit(origin.stage, at)
     onTheWay.pop()
     const found = { config, unset: below.unset }
     configs.set(index, found)
-    order.push({ ...stage, takesFrom })
+    order.push({ ...stage, origins })
     return found
   }
-  visit(stages.length - 1)
+  const last = stages.at(-1) as Written
+  visit(last.index, last.from)
   return order
 }
 
-const imagesOf = (origin: Origin) => ('image' in origin ? [origin.image] : [])
+const imagesOf = ({ origin }: NamedOrigin) => ('image' in origin ? [origin.image] : [])
+
+const textOf = (base: Origin | 'scratch'): string => {
+  if (base === 'scratch') return base
+  return 'stage' in base ? `stage ${base.stage}` : base.image
+}
 
 /** Returns the stages of the Dockerfile, and the images, from which a step takes files. */
 export const originsOf = (step: BuildStep): Origin[] => {

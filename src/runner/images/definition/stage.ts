@@ -5,7 +5,15 @@ import { ImageFailed } from '../image-failed.ts'
 import { type ContainerConfig, checkConfig } from '../manifest.ts'
 import { type CopyStep, copyIn } from './copy.ts'
 import { isOnlyDocument } from './here-documents.ts'
-import { type At, type Instruction, instructionsOf, jsonListIn, noInstruction, refuse } from './instructions.ts'
+import {
+  type At,
+  type AtInstruction,
+  type Instruction,
+  instructionsOf,
+  jsonListIn,
+  noInstruction,
+  refuse,
+} from './instructions.ts'
 import { type Mount, mountOf } from './mounts.ts'
 import { type Origin, refuseVariable } from './origins.ts'
 import { linesWith, type Reading, type Variables, WordError, wordsOf } from './words.ts'
@@ -70,17 +78,17 @@ const standardPath = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/b
  */
 const withoutEffect = ['LABEL', 'EXPOSE', 'MAINTAINER', 'STOPSIGNAL', 'HEALTHCHECK', 'VOLUME']
 
-export const checkKnown = ({ line, name }: Instruction): void => {
+export const checkKnown = ({ line, name, trigger }: AtInstruction): void => {
   if (!Object.hasOwn(verbs, name) && !withoutEffect.includes(name))
-    refuse({ line }, `${name} is no instruction`, noInstruction)
+    refuse({ line, trigger }, `${name} is no instruction`, noInstruction)
 }
 
 /**
- * Interprets the ONBUILD triggers of the base image, and then the stage's lines. `start`: line number of FROM, which errors of
- * triggers name.
+ * Interprets the ONBUILD triggers of the base image, and then the stage's lines. `from`: line number of FROM, and the base image or
+ * stage; errors of triggers name both.
  */
 export const runStage = (
-  start: number,
+  from: { line: number; base: string },
   body: readonly Instruction[],
   base: ContainerConfig,
   surroundings: Surroundings,
@@ -88,7 +96,10 @@ export const runStage = (
   const { onbuild = [], ...config } = structuredClone(base)
   config.env['PATH'] ??= standardPath
   const state: State = { ...surroundings, config, args: {}, steps: [], stepCharacters: 0, hasOwnCmd: false }
-  for (const text of onbuild) perform({ ...triggerIn(start, text), line: start }, state)
+  for (const text of onbuild) {
+    const at = { line: from.line, trigger: triggerText(text, from.base) }
+    perform({ ...triggerIn(at, text), ...at }, state)
+  }
   for (const instruction of body) perform(instruction, state)
   return { steps: state.steps, config: state.config }
 }
@@ -107,9 +118,12 @@ const perform = (instruction: Instruction, state: State) => {
   }
 }
 
+/** Returns how errors name a trigger of `base`. Contains the trigger's text only up to the first control character. */
+const triggerText = (text: string, base: string) =>
+  `ONBUILD ${text.replace(/\p{Cc}.*$/su, '').slice(0, 80)} of ${base.slice(0, 100)}`
+
 /** Parses the instruction after ONBUILD. Throws if that instruction is not allowed after ONBUILD. */
-const triggerIn = (line: number, text: string): Instruction => {
-  const at = { line, name: 'ONBUILD' }
+const triggerIn = (at: At, text: string): Instruction => {
   const [trigger, ...more] = instructionsOf(text).instructions
   if (trigger === undefined || more.length > 0)
     return refuse(at, 'it takes one instruction', 'write one such as ONBUILD RUN make')
@@ -119,7 +133,7 @@ const triggerIn = (line: number, text: string): Instruction => {
       `it may not trigger ${trigger.name}`,
       `write ${trigger.name} in the definition that builds on this one`,
     )
-  checkKnown({ ...trigger, line })
+  checkKnown({ ...at, name: trigger.name })
   return trigger
 }
 
@@ -133,11 +147,8 @@ const refusing = <T>(at: At, read: () => T): T => {
   }
 }
 
-export const words = (
-  { line, name, rest }: Pick<Instruction, 'line' | 'name' | 'rest'>,
-  reading: Reading,
-  splits = true,
-): string[] => refusing({ line, name }, () => wordsOf(rest, reading, splits))
+export const words = (at: At & { rest: string }, reading: Reading, splits = true): string[] =>
+  refusing(at, () => wordsOf(at.rest, reading, splits))
 
 const variablesIn = ({ config, args }: State, at: At): Record<string, string> => {
   const count = Object.keys(args).length + Object.keys(config.env).length
@@ -207,11 +218,10 @@ const oneWord = (instruction: Instruction, state: State): string => {
 type Verb = (instruction: Instruction, state: State) => void
 
 const copy: Verb = (instruction, state) => {
-  const { line, name } = instruction
   // The function `readingIn` copies all variables. It is called once per line, and not for each flag or file name.
   const reading = readingIn(state, instruction)
   const step = copyIn(instruction, {
-    wordsIn: (rest, splits) => words({ line, name, rest }, reading, splits),
+    wordsIn: (rest, splits) => words({ ...instruction, rest }, reading, splits),
     linesIn: (text) => refusing(instruction, () => linesWith(text, reading)),
     originOf: (text) => state.originOf(instruction, text),
     workdir: state.config.workdir,
@@ -291,7 +301,7 @@ const verbs: Record<string, Verb> = {
   ONBUILD: (instruction, { config }) => {
     const { line, rest, documents } = instruction
     const text = documents.length === 0 ? rest : `${rest}\n${documents.map(({ raw }) => raw).join('')}`
-    triggerIn(line, text)
+    triggerIn({ line, name: 'ONBUILD' }, text)
     config.onbuild = [...(config.onbuild ?? []), text]
     if (config.onbuild.length > mostTriggers)
       refuse(instruction, `there are more than ${mostTriggers} ONBUILD lines`, 'join commands of RUN by &&')
