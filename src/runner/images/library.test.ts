@@ -1,9 +1,11 @@
 import assert from 'node:assert/strict'
 import { execFileSync, spawn } from 'node:child_process'
+import { getEventListeners } from 'node:events'
 import { existsSync, lstatSync, readdirSync, readFileSync, readlinkSync, statSync } from 'node:fs'
 import { chmod, mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { suite, test } from 'node:test'
+import { setImmediate } from 'node:timers/promises'
 import { freeBytes } from '#src/kit/file-system.ts'
 import { silentLog } from '#src/kit/log.ts'
 import { GivenBack } from './given-back.ts'
@@ -354,6 +356,29 @@ suite('images from registries and files', { skip: cannotRun }, () => {
     await again.promise
     alone.abort()
     await fails('cancelled', /cancelled/, cancelled)
+  })
+
+  test('an image or an ADD that is queued behind other downloads ends at once if it is cancelled', async () => {
+    const asked = Promise.withResolvers<void>()
+    room.registry.onRequest = () => {
+      asked.resolve()
+      return new Promise(() => {})
+    }
+    const library = open({ atOnce: 1 })
+    const busy = new AbortController()
+    const running = bring(library, 'one', from(`${room.registry.host}/x:1`), { signal: busy.signal })
+    running.catch(() => {})
+    await asked.promise
+    const leaving = new AbortController()
+    const { signal } = leaving
+    const queued = bring(library, 'two', from(`${room.registry.host}/y:1`), { signal })
+    const url = `http://${room.registry.host}/file`
+    const added = library.withWebFile({ url, mostBytes: 1, signal }, async () => assert.fail('nothing was sent'))
+    while (getEventListeners(signal, 'abort').length < 2) await setImmediate()
+    leaving.abort()
+    await Promise.all([assert.rejects(queued, { failure: 'cancelled' }), assert.rejects(added, { name: 'AbortError' })])
+    busy.abort()
+    await fails('cancelled', /cancelled/, running)
   })
 
   test('if a runner is killed while it downloads or unpacks an image, the next runner removes partial files', async () => {

@@ -373,8 +373,10 @@ export class Library {
         {
           start: (say, cancelled) =>
             tellingEvenly(cancelled, () =>
-              this.#lanes.run(() =>
-                this.#makeAndHold(source, { maxBytes, say, signal: cancelled, accounts: { organizationId, logins } }),
+              this.#lanes.run(
+                () =>
+                  this.#makeAndHold(source, { maxBytes, say, signal: cancelled, accounts: { organizationId, logins } }),
+                { signal: cancelled },
               ),
             ),
           // Records are written one after the other. Each check of an organization's share of the disk therefore includes all
@@ -426,7 +428,7 @@ export class Library {
     try {
       await mkdir(scratch, { mode: 0o700 })
       const found = await tellingEvenly(signal, () =>
-        this.#lanes.run(() => fetch({ settings, limits, scratch, mostBytes, signal })),
+        this.#lanes.run(() => fetch({ settings, limits, scratch, mostBytes, signal }), { signal }),
       )
       try {
         return await use(found)
