@@ -240,14 +240,14 @@ export class AllImages {
         // The newest version of the default image is chosen once for the whole build. So all stages use it, even if a newer
         // version is made meanwhile.
         snapshots: snapshots && this.#pinned(snapshots),
-        bringBase: async (name, source) => {
+        bringBase: async (name, source, signal) => {
           const request = { image: name, maxGiB, organizationId, logins, largeIds, signal, onProgress, onLine }
           if (source.kind !== 'image') return withIds(await brought.bringBase({ ...request, source }))
           const { base, container } = this.#here(source.image)
           const { files } = await brought.bringBase({ ...request, source: { kind: 'image', image: base } })
           return withIds({ container, files })
         },
-        resolve: (reference) => brought.resolve(reference, maxGiB, signal, { organizationId, logins }),
+        resolve: (reference, signal) => brought.resolve(reference, maxGiB, signal, { organizationId, logins }),
         removeBase: (name) => brought.remove(name),
         withWebFile: (wanted, use) => brought.withWebFile(wanted, use),
         withRepository: (wanted, use) => brought.withRepository(wanted, use),

@@ -286,7 +286,7 @@ export class Build {
     const source = this.#survey.sourceNamed(named)
     const reference = await this.#survey.pinned(named)
     await this.#request
-      .bringBase(name, source.kind === 'image' ? source : { kind: 'registry', reference })
+      .bringBase(name, source.kind === 'image' ? source : { kind: 'registry', reference }, this.#signal)
       .catch((error: unknown) => {
         throw failedAt(`from=${named}`, error)
       })

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { execFileSync, fork } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync } from 'node:fs'
+import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { after, before, suite, test } from 'node:test'
@@ -151,6 +151,32 @@ suite('an image built from a definition with RUN', { skip }, () => {
     await open(500)
     await assert.rejects(bring(wanted('slow', ['RUN sleep 600'])), /The build took too long/)
     await leavesNothing('slow')
+    await open()
+  })
+
+  test('a download of a base image ends if the build exceeds its time limit, or another image is missing', async () => {
+    const directory = join(box.directory, 'slow')
+    mkdirSync(directory)
+    writeFileSync(join(directory, 'file'), 'slow')
+    const image = packed(directory)
+    const slow = registry.put('slow:1', image)
+    const { promise: isAsked, resolve: onAsked } = Promise.withResolvers<void>()
+    registry.onRequest = async (path, answer, { socket }) => {
+      if (path.includes('/none/')) await isAsked
+      if (!image.layers.some((layer) => path.endsWith(layer))) return answer
+      onAsked()
+      // The layer never comes. A download may take half an hour.
+      await once(socket, 'close')
+      return answer
+    }
+    const missing = `${registry.host}/none:1`
+    const stages = [`FROM ${missing} AS bad`, `FROM ${slow}`, 'COPY --from=bad /x /x']
+    await assert.rejects(bring(wanted('one', stages)), /There is no image .*none:1/)
+    await leavesNothing('one')
+    await open(500)
+    await assert.rejects(bring(wanted('two', [`FROM ${slow}`])), /The build took too long/)
+    await assert.rejects(bring(wanted('two', [`COPY --from=${slow} /file /file`])), /The build took too long/)
+    await leavesNothing('two')
     await open()
   })
 

@@ -39,9 +39,13 @@ export type BuildRequest = {
    * Fetches the base image of a stage, or an image from which only files are copied. `files`: text that identifies the image's
    * files.
    */
-  bringBase: (image: string, source: BaseSource) => Promise<{ container: ContainerConfig; files: string }>
+  bringBase: (
+    image: string,
+    source: BaseSource,
+    signal: AbortSignal,
+  ) => Promise<{ container: ContainerConfig; files: string }>
   /** Resolves the name of an image in a registry to the digest that the image has now. */
-  resolve: (reference: string) => Promise<string>
+  resolve: (reference: string, signal: AbortSignal) => Promise<string>
   removeBase: (image: string) => Promise<void>
   withWebFile: Library['withWebFile']
   withRepository: Library['withRepository']

@@ -115,7 +115,7 @@ export class Survey {
     const image = this.#nameOfBase(stage)
     const source = this.sourceOf(stage) as BaseSource
     if (image !== this.#request.image) this.bases.push(image)
-    const { container, files } = await this.#request.bringBase(image, source).catch((error: unknown) => {
+    const { container, files } = await this.#request.bringBase(image, source, this.#signal).catch((error: unknown) => {
       throw failedAt(`Line ${stage.line}: FROM ${from === 'scratch' ? from : from.image}`, error)
     })
     // The key contains the snapshot's name, because `files` identifies only the snapshot's base image.
@@ -279,7 +279,7 @@ export class Survey {
     let identity = this.#identities.get(name)
     if (identity === undefined) {
       const reference = parseReference(name)
-      identity = this.#request.resolve(name).then((digest) => formatReference(pinned(reference, digest)))
+      identity = this.#request.resolve(name, this.#signal).then((digest) => formatReference(pinned(reference, digest)))
       identity.catch(() => {})
       this.#identities.set(name, identity)
     }
