@@ -215,7 +215,7 @@ export class Build {
     const { lines, organizationId } = this.#own
     const { image, files } = looked.base
     const isKept = await lines.keep({
-      ...{ organizationId, key, image, files, sandboxId: place.id },
+      ...{ organizationId, key, image, files, sandboxId: place.id, signal: this.#signal },
       before: looked.keptKey,
     })
     if (isKept) looked.keptKey = key

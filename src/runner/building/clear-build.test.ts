@@ -67,7 +67,9 @@ suite('a build whose sandbox cannot be removed', () => {
     const hold = lines.hold.bind(lines)
     lines.has = () => true
     lines.hold = async (organizationId, key) => {
-      await lines.keep({ organizationId, key, before: undefined, sandboxId: 'build-1', image: 'image', files: 'files' })
+      const { signal } = new AbortController()
+      const line = { sandboxId: 'build-1', image: 'image', files: 'files', signal }
+      await lines.keep({ organizationId, key, before: undefined, ...line })
       held += 1
       return hold(organizationId, key)
     }

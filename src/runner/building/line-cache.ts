@@ -73,6 +73,8 @@ type ToKeep = {
   /** The base image of the sandbox's disk (`image`), and text that identifies the image's files (`files`). */
   image: string
   files: string
+  /** Ends the wait for other downloads and builds. The line is then not cached. */
+  signal: AbortSignal
 }
 
 type LineCacheParts = {
@@ -187,7 +189,7 @@ export class LineCache {
 
   /** Caches the disk of a sandbox as it is now. Best effort: if that fails, the build continues. */
   async keep(wanted: ToKeep): Promise<boolean> {
-    const { organizationId, key, before = none, sandboxId, image, files } = wanted
+    const { organizationId, key, before = none, sandboxId, image, files, signal } = wanted
     const owner = ownerOf(organizationId)
     const name = `line.${owner}.${key}.${before}`
     const place = placeOf({ owner, key })
@@ -197,14 +199,14 @@ export class LineCache {
     this.#comingBases.set(base, (this.#comingBases.get(base) ?? 0) + 1)
     try {
       if ((await this.#missingBytes()) > 0) return false
-      await this.#oneBase.run(() => this.#bases.keepBelowLines(base, image))
+      await this.#oneBase.run(() => this.#bases.keepBelowLines(base, image, signal), { signal })
       await this.#host.snapshot(sandboxId, name, base)
       const line = { name, owner, key, before, base, usedAt: this.#now(), holds: 0 }
       this.#add(line)
       await this.#use(line)
       return true
     } catch (err) {
-      this.#log.warn({ err, name }, 'a line of a definition could not be kept')
+      if (!signal.aborted) this.#log.warn({ err, name }, 'a line of a definition could not be kept')
       return false
     } finally {
       this.#busy.delete(place)

@@ -331,10 +331,14 @@ export class Library {
    * Records the files of `source` as a new image for the cached lines that were built on `source`. The files then stay if `source`
    * is removed. `list` omits the new image.
    */
-  async keepBelowLines(image: string, source: { kind: 'image' | 'built-in'; image: string }): Promise<void> {
+  async keepBelowLines(
+    image: string,
+    source: { kind: 'image' | 'built-in'; image: string },
+    signal: AbortSignal,
+  ): Promise<void> {
     await this.open()
     if (this.#records.read(image) !== undefined) return
-    const request: BringRequest = { image, source, maxGiB: Number.MAX_SAFE_INTEGER / GiB }
+    const request: BringRequest = { image, source, maxGiB: Number.MAX_SAFE_INTEGER / GiB, signal }
     await this.#bring(request, (made) => this.#record(request, made, { isBelowLines: true }))
   }
 

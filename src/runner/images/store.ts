@@ -72,7 +72,7 @@ export type ImageStore = {
    * Adds the image `image`, which has the files of the image `of`. The files then stay if `of` is removed. Lists of images omit
    * `image`.
    */
-  keepBelowLines(image: string, of: string): Promise<void>
+  keepBelowLines(image: string, of: string, signal: AbortSignal): Promise<void>
   /** Total bytes of all images' files and of all kept layers, as measured by the last sweep. */
   stored: Library['stored']
   /** Removes kept layers if the disk fills or the layers are too old. Must be called every few seconds. */
@@ -260,10 +260,11 @@ export const openImageStore = (options: ImageStoreOptions): ImageStore => {
       return { images: [...sizes.values()].reduce((sum, size) => sum + size, brought), layers }
     },
     relieve: () => library.relieve(),
-    keepBelowLines: (image, of) =>
+    keepBelowLines: (image, of, signal) =>
       library.keepBelowLines(
         image,
         isGeneration(of) ? { kind: 'built-in', image: generations.resolve(of) ?? of } : { kind: 'image', image: of },
+        signal,
       ),
     complete: (image, config) => library.complete(image, config),
     remove: async (image) => {
