@@ -3,6 +3,7 @@ import type { CopySource } from '#src/runner/copying/source.ts'
 import type { BuildStep, CopyStep, Origin, RunStep } from '#src/runner/images/definition/plan.ts'
 import { ImageFailed } from '#src/runner/images/image-failed.ts'
 import type { Library } from '#src/runner/images/library.ts'
+import { asSize } from '#src/runner/images/limits.ts'
 import { piecesOf } from '#src/runner/images/web-file.ts'
 import { AgentRefused } from '#src/toolbox/agent/agent.ts'
 import { copyFiles, type Fetched } from '../copying/copier.ts'
@@ -63,7 +64,10 @@ const copyLine = async (
   return digests
 }
 
-/** Downloads the files that the line names, and then copies all files. `fetched`: the files that are downloaded so far. */
+/**
+ * Downloads the files that the line names, and then copies all files. `fetched`: the files that are downloaded so far. Together they
+ * may have `mostBytes`, because all of them are on the host until the last one is copied.
+ */
 const copyWith = async (
   place: Workplace,
   copy: CopyStep['copy'],
@@ -85,13 +89,22 @@ const copyWith = async (
     return copyFiles(copy, { source, files: place.files(), fetched, mostBytes, signal })
   }
   const { url, name } = next
-  return withWebFile({ url, checksum: copy.checksum, mostBytes, signal }, (file) => {
+  const left = fetched.reduce((bytes, { size }) => bytes - size, mostBytes)
+  if (left <= 0) throw tooLargeTogether(mostBytes)
+  const fetching = withWebFile({ url, checksum: copy.checksum, mostBytes: left, signal }, (file) => {
     const { size, modifiedSeconds, digest } = file
     digests.push(digest)
     const here = { name, size, modifiedSeconds, pieces: () => piecesOf(file) }
     return copyWith(place, copy, performing, digests, [...fetched, here])
   })
+  return fetching.catch((error: unknown) => {
+    const isTooLarge = error instanceof ImageFailed && error.failure === 'too-large'
+    throw isTooLarge && fetched.length > 0 ? tooLargeTogether(mostBytes, error) : error
+  })
 }
+
+const tooLargeTogether = (mostBytes: number, cause?: unknown) =>
+  new ImageFailed('too-large', `The files are together larger than the image may be (${asSize(mostBytes)}).`, { cause })
 
 export const removeOwn = async (place: Workplace): Promise<void> => {
   try {

@@ -91,6 +91,9 @@ const flagInto = (copy: CopyStep['copy'], at: AtInstruction, flag: string, { ori
     refuse(at, `--${key.slice(0, 40)} is not supported`, flagInstead(name, key))
 }
 
+/** Maximum number of URLs of one line. All their files are on the host at the same time. */
+const mostAddresses = 100
+
 const otherPlace = /^(?:[a-z][a-z0-9+.-]*:\/\/|git@)/i
 const isRepository = (source: string) => /^git@|^git:|^ssh:|\.git(?:[#?].*)?$/i.test(source)
 
@@ -191,6 +194,8 @@ export const copyIn = (instruction: Instruction, reader: Reader): CopyStep => {
       copy.documents.push({ name: document.name, content })
     }
   }
+  if (copy.urls.length > mostAddresses)
+    refuse(instruction, `it has more than ${mostAddresses} addresses`, 'write several lines')
   checkChecksum(instruction, copy, given.length)
   if (copy.repository !== undefined && given.length > 1)
     refuse(instruction, 'a repository is added alone', 'write a line for each')

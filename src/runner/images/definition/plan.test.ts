@@ -183,6 +183,7 @@ suite('definitions of images', () => {
       ['ADD --checksum=abc https://x/y.git /', /--checksum of a repository is a commit; write all of its 40 digits/],
       ['COPY https://x/y.git /', /it takes nothing from other places.*write ADD/],
       ['ADD https://me:secret@x/y /', /an address may hold no password.*\(https:\/\/x\/y\); COPY the file/],
+      [`ADD ${'http://x/y '.repeat(101)}/to/`, /it has more than 100 addresses; write several lines/],
       ['ADD https://x/ /to/', /the address has no name of a file/],
       ['ADD --checksum=md5:1 https://x/y /', /write --checksum=sha256:/],
       [`ADD --checksum=sha256:${'a'.repeat(64)} y /`, /--checksum is for one file of an address/],
