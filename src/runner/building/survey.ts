@@ -68,7 +68,7 @@ export class Survey {
   readonly #onKept: SurveyParts['onKept']
   #plan: Plan
   /** The fetched base images, by the index of their stage. */
-  readonly #bases = new Map<number, Base>()
+  readonly #fetched = new Map<number, Base>()
   readonly #looks = new Map<number, Promise<Looked>>()
   readonly #looked = new Map<number, Looked>()
   readonly #identities = new Map<string, Promise<string>>()
@@ -106,7 +106,7 @@ export class Survey {
 
   /** Returns the stages of the plan whose base image is not yet fetched. */
   stagesWithoutBase(): Stage[] {
-    return this.#plan.stages.filter(({ index, from }) => !isOnStage(from) && !this.#bases.has(index))
+    return this.#plan.stages.filter(({ index, from }) => !isOnStage(from) && !this.#fetched.has(index))
   }
 
   async fetchBase(stage: Stage): Promise<void> {
@@ -121,12 +121,12 @@ export class Survey {
     // The key contains the snapshot's name, because `files` identifies only the snapshot's base image.
     const name = source.kind === 'image' ? source.image : image
     const key = keyOfBase(source.kind === 'image' ? `snapshot ${name} ${files}` : files)
-    this.#bases.set(stage.index, { name, image, files, container, key })
+    this.#fetched.set(stage.index, { name, image, files, container, key })
   }
 
   /** Adds the stages that ONBUILD triggers of the fetched base images need. Throws if stages need each other in a circle. */
   planAgain(): void {
-    this.#plan = this.#plan.with(new Map([...this.#bases].map(([index, { container }]) => [index, container])))
+    this.#plan = this.#plan.with(new Map([...this.#fetched].map(([index, { container }]) => [index, container])))
   }
 
   /** Looks at a stage, after all base images are fetched. Waits only for stages that come before this stage in the plan. */
@@ -159,7 +159,7 @@ export class Survey {
       const { steps, config } = stage.on(below)
       return { ...none, stage, steps, config, from: undefined, base, firstKey: lastKey, keptKey }
     }
-    const { name, image, files, container, key } = this.#bases.get(stage.index) as Base
+    const { name, image, files, container, key } = this.#fetched.get(stage.index) as Base
     const { steps, config } = stage.on(container)
     return { ...none, stage, steps, config, from: name, base: { image, files }, firstKey: key, keptKey: undefined }
   }
