@@ -11,7 +11,7 @@ const patterns: readonly (readonly [client: string, made: Problem, pattern: RegE
   ['ComputeSDK', new Problem('unauthorized'), 'unauthorized'],
   ['ComputeSDK', new Problem('quota_exceeded', 'cpu 9 is more than the 4 that a sandbox may have'), /quota|limit/],
   ['LangChain', new Problem('file_not_found'), 'not found'],
-  ['LangChain', new Problem('file_access_denied', 'This file system can only be read.'), 'permission'],
+  ['LangChain', new Problem('file_access_denied', 'This file system is read-only.'), 'permission'],
   ['LangChain', new Problem('execution_timeout'), 'timeout'],
   ['Mastra', noSandbox('box'), /sandbox.*not found/i],
   ['Mastra', notStarted('The sandbox is stopping.'), /is the sandbox started/i],

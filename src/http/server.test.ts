@@ -77,7 +77,7 @@ suite('content types of request bodies', () => {
         [415, 'Send JSON, with the header Content-Type: application/json.'],
         JSON.stringify(headers),
       )
-      assert.deepEqual(await post('/plain', headers, '{}'), [415, 'This content type is not accepted here.'])
+      assert.deepEqual(await post('/plain', headers, '{}'), [415, 'This call does not accept this content type.'])
       assert.deepEqual(await post('/nowhere', headers, '{}'), [404, 'There is no POST /nowhere (not found).'])
     }
   })
@@ -106,7 +106,13 @@ suite('a request body that never ends', () => {
     const { statusCode, code, message, source, path } = (await json(reply)) as Record<string, unknown>
     assert.deepEqual(
       [statusCode, code, message, source, path],
-      [408, 'REQUEST_TIMEOUT', 'The body has come too slowly, or not at all (timeout).', 'TEST', '/named'],
+      [
+        408,
+        'REQUEST_TIMEOUT',
+        'The body of the request arrived too slowly, or not at all (timeout).',
+        'TEST',
+        '/named',
+      ],
     )
     assert.deepEqual([reply.statusCode, reply.headers.connection], [408, 'close'])
     assert.ok(reply.headers['x-request-id'])

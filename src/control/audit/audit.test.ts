@@ -418,7 +418,10 @@ suite('GET /audit/organizations/{organizationId}', () => {
     await using app = await startControl()
     for (const id of [ours, 'no-such-organization']) {
       const reply = await app.as('stranger').get(`/audit/organizations/${id}`)
-      assert.deepEqual([reply.status, reply.body.message], [404, 'There is no such thing here (not found).'])
+      assert.deepEqual(
+        [reply.status, reply.body.message],
+        [404, 'What you asked for does not exist, or you have no access to it (not found).'],
+      )
     }
   })
 

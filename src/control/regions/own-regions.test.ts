@@ -245,7 +245,7 @@ suite('POST /regions/{id}/regenerate-proxy-api-key, POST /regions/{id}/regenerat
     const question = { sandboxIdOrName: 'x', credentials: [], countsAsActivity: false }
     assert.equal(
       (await app.with(proxyApiKey).post('/proxy/access', question)).body.message,
-      'This needs a valid credential (Invalid credentials, unauthorized).',
+      'This call needs a valid credential, such as an API key (Invalid credentials, unauthorized).',
     )
     assert.equal((await app.as('owner').delete(`/organizations/${ours}`)).status, 204)
     assert.equal((await app.with(proxyApiKey).post('/proxy/access', question)).status, 401)
