@@ -92,7 +92,7 @@ suite('alcove login', () => {
     }
     const renewed = readSession(file)!
     assert.notEqual(renewed.refreshToken, before.refreshToken)
-    await assert.rejects(list(organizations.theirs), /does not reach/)
+    await assert.rejects(list(organizations.theirs), /has no access to/)
 
     // Locks the session, like a command that is renewing the session. Logout must wait: otherwise that command would write the
     // session file again.

@@ -70,7 +70,8 @@ const sayWhyNot = <T extends (...args: never[]) => unknown>(work: T): T =>
     } catch (error) {
       const cause = { cause: error }
       if (isUnreachable(error) || isOverdue(error)) throw new Problem('unavailable', undefined, cause)
-      if (isDangling(error)) throw new Problem('conflict', 'What this belongs to was deleted meanwhile.', cause)
+      if (isDangling(error))
+        throw new Problem('conflict', 'Something that this call needs was deleted in the meantime.', cause)
       if (isDeadlock(error))
         throw new Problem('conflict', 'Something else changed this at the same time; try again.', cause)
       throw error

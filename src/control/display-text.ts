@@ -13,8 +13,9 @@ export const readDisplayText = (field: string, given: string): string => {
   // Characters that change the direction of text can make a name look like another name. A name of only invisible
   // characters looks empty.
   if (/[\u202a-\u202e\u2066-\u2069]/.test(text))
-    throw new Problem('bad_request', `${field} must not change its direction`)
-  if (!/[\p{L}\p{N}\p{P}\p{S}]/u.test(text)) throw new Problem('bad_request', `${field} must have something to see`)
+    throw new Problem('bad_request', `${field} must not contain characters that change the direction of text`)
+  if (!/[\p{L}\p{N}\p{P}\p{S}]/u.test(text))
+    throw new Problem('bad_request', `${field} must have at least one visible character`)
   if (/<\/?[a-z!][^>]*>/i.test(text)) throw new Problem('bad_request', `${field} must not contain HTML`)
   if (/\b[a-z][a-z\d+.-]*:\/\/|\bwww\./i.test(text))
     throw new Problem('bad_request', `${field} must not contain a link`)

@@ -82,7 +82,7 @@ suite('the Model Context Protocol (POST /mcp), with its official clients', () =>
       assert.ok(output.length < 51_000)
       const size = 288_894
       const first = await done('read_file', { sandbox, path: 'numbers.txt' })
-      assert.match(first, new RegExp(`\\[The file has ${size} bytes. Go on with offset 50000.\\]$`))
+      assert.match(first, new RegExp(`\\[The file has ${size} bytes. Continue with offset 50000.\\]$`))
       assert.equal(await done('read_file', { sandbox, path: 'numbers.txt', offset: size - 6 }), '50000\n')
       const binary = await use('read_file', { sandbox, path: '/bin/true' })
       assert.deepEqual([binary.isError, /is a binary file/.test(binary.text)], [true, true])

@@ -79,7 +79,7 @@ export const createGuard = ({
     const caller = await findCaller(request, holder, inPath ?? named)
     if (caller !== undefined) return caller
     if (inPath !== undefined) throw new Problem('not_found')
-    throw new Problem('forbidden', 'This credential does not reach that organization.')
+    throw new Problem('forbidden', 'This credential has no access to that organization.')
   }
 
   /**
@@ -154,7 +154,7 @@ const checkDoesNotExpire = ({ keyExpiresAt }: Caller) => {
   if (!keyExpiresAt) return
   throw new Problem(
     'forbidden',
-    'This gives access that outlives a key with an expiry. Sign in, or use a key without one.',
+    'This call gives access that lasts longer than your API key, which expires. Sign in, or use an API key without an expiry date.',
   )
 }
 
@@ -166,5 +166,5 @@ const checkHolds = (caller: Caller, needs: Needs) => {
   if (caller.memberRole !== 'owner') {
     throw new Problem('forbidden', 'Only an owner of the organization may do that.')
   }
-  throw new Problem('forbidden', 'This needs a key that lists every permission.')
+  throw new Problem('forbidden', 'This call needs an API key that lists every permission.')
 }

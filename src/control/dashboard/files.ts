@@ -63,8 +63,8 @@ export type DashboardFiles = () => Promise<Dashboard | NoDashboard>
 
 const findReason = async (directory: string): Promise<NoDashboard> => {
   const why = await readFile(reasonBeside(directory), 'utf8').catch(() => undefined)
-  if (why === undefined) return { why: 'The pages are being built. This takes a few seconds.', isComing: true }
-  return { why: `The pages could not be built: ${why.trim()}`, isComing: false }
+  if (why === undefined) return { why: 'The dashboard is being built. This takes a few seconds.', isComing: true }
+  return { why: `The dashboard could not be built: ${why.trim()}`, isComing: false }
 }
 
 /**
@@ -74,7 +74,7 @@ const findReason = async (directory: string): Promise<NoDashboard> => {
 export const openFiles = (directory: string | undefined): DashboardFiles => {
   let reading: Promise<Dashboard> | undefined
   return async () => {
-    if (directory === undefined) return { why: 'This server was started without pages.', isComing: false }
+    if (directory === undefined) return { why: 'This server was started without the dashboard.', isComing: false }
     reading ??= readDashboard(directory)
     return await reading.catch(async (error: NodeJS.ErrnoException) => {
       reading = undefined

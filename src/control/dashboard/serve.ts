@@ -62,7 +62,7 @@ const sendReason = (reply: FastifyReply, { why, isComing }: NoDashboard): Fastif
     .send(
       `<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">` +
         `<title>Alcove</title></head><body><h1>Alcove</h1><p>${escaped(why)}</p>` +
-        `<p>The API of this server works without its pages.</p></body></html>`,
+        `<p>The API of this server works without the dashboard.</p></body></html>`,
     )
 }
 

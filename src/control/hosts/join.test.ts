@@ -26,7 +26,7 @@ suite('exchanging the token of a runner for certificates', () => {
     const machine = newMachine()
     assert.equal((await control.trade(token, machine)).status, 200)
     const other = await control.trade(token, newMachine())
-    assert.deepEqual([other.status, other.body.message], [403, 'Another machine has traded this token already.'])
+    assert.deepEqual([other.status, other.body.message], [403, 'Another machine has already used this token.'])
     const second = await control.trade(token, machine)
     assert.equal(second.status, 200)
     assert.equal(await current(second, machine.privateKeys.runner), 200)

@@ -43,7 +43,7 @@ type PublicKeys = Record<HostProgram, KeyObject>
 const readKeys = (given: Record<HostProgram, string>): { keys: PublicKeys; hashes: HostKeys } => {
   const [runner, gate] = hostPrograms.map((program) => {
     const key = readPublicKey(given[program])
-    if (key === undefined) throw new Problem('bad_request', `keys.${program} is no public key of EC P-256 as PEM.`)
+    if (key === undefined) throw new Problem('bad_request', `keys.${program} must be an EC P-256 public key in PEM.`)
     return key
   }) as [KeyObject, KeyObject]
   const hashes = { runner: keyHashOf(runner), gate: keyHashOf(gate) }
@@ -92,7 +92,7 @@ export const trade = async (parts: JoinParts, { token, version, keys: given }: J
     const host = await findHost(transaction, id)
     if (host?.tokenHash === tokenHash) {
       if (isSame(host.keys, hashes)) return { id, regionId: host.regionId }
-      throw new Problem('forbidden', 'Another machine has traded this token already.')
+      throw new Problem('forbidden', 'Another machine has already used this token.')
     }
     // Control looks up the token again, now under the lock. Since the first look-up, another machine may have used the token,
     // or an operator may have replaced the token.
@@ -118,7 +118,10 @@ export const renew = async (
   { version, keys: given }: Renew,
 ): Promise<HostCertificates> => {
   if (!isCertified && runner.id !== localRunnerId)
-    throw new Problem('forbidden', 'A token is traded on the port for hosts, once.')
+    throw new Problem(
+      'forbidden',
+      'This call needs a certificate. A host gets its certificates with its token, on the port for hosts.',
+    )
   checkVersion(version, settings.version)
   const { keys, hashes } = readKeys(given)
   await database.transaction(async (transaction) => {
@@ -144,7 +147,7 @@ export const replaceToken = async (
   id: string,
 ) => {
   if (id === localRunnerId) {
-    throw new Problem('conflict', `Runner "${id}" is the server's own, and has a key of the server's settings.`)
+    throw new Problem('conflict', `Runner "${id}" is the server's own. Its key comes from the settings of the server.`)
   }
   const apiKey = newToken(authority)
   const regionId = await database.transaction(async (transaction) => {

@@ -25,7 +25,7 @@ export const checkIssuerUrl = (given: string): void => {
   try {
     const { search, hash, href } = readTargetUrl(given)
     if (search !== '' || hash !== '' || /[?#]/.test(href))
-      throw new OutboundError('url', 'It has a query or a fragment.')
+      throw new OutboundError('url', 'The URL must not have a query or a fragment.')
   } catch (error) {
     if (!(error instanceof OutboundError)) throw error
     throw new Problem('bad_request', `oidcConfig.issuerUrl is not usable: ${error.message}`, { cause: error })
@@ -53,7 +53,7 @@ const checkIssuer = (document: Record<string, unknown>, issuerUrl: string): stri
   const { issuer } = document
   if (typeof issuer !== 'string') throw new DiscoveryFailed('The discovery document has no issuer.')
   if (withoutSlash(issuer) !== withoutSlash(issuerUrl)) {
-    throw new DiscoveryFailed('The discovery document is of another issuer than the one that was asked for.')
+    throw new DiscoveryFailed('The discovery document names another issuer than the issuer URL of this provider.')
   }
   return issuer
 }
@@ -80,7 +80,8 @@ export const discover = async (outbound: Outbound, issuerUrl: string): Promise<D
       if (error instanceof OutboundError) throw new DiscoveryFailed(error.message, { cause: error })
       throw error
     })
-  if (status !== 200) throw new DiscoveryFailed(`The discovery document was answered with status ${status}.`)
+  if (status !== 200)
+    throw new DiscoveryFailed(`The request for the discovery document was answered with status ${status}.`)
   const document = readDocument(body)
   if (!supports(document)) throw new DiscoveryFailed('The provider does not accept a client secret.')
   return {

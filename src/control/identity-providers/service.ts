@@ -150,7 +150,7 @@ export const createProvider = async (
   const provider = withInput(parts, nothing, input)
   await inTurn(parts, organization.id, async (sql) => {
     if ((await countProviders(sql, organization.id)) >= providersPerOrganization) {
-      throw new Problem('forbidden', `An organization may have ${providersPerOrganization} identity providers.`)
+      throw new Problem('forbidden', `An organization can have at most ${providersPerOrganization} identity providers.`)
     }
     await checkRoles(sql, caller, provider)
     await checkDomains(sql, provider, [])

@@ -14,15 +14,18 @@ export const templates: readonly Template[] = [
     issuerUrl: 'https://accounts.google.com',
     placeholders: {},
     trustEmailVerified: false,
-    notes: 'Name the domains of the workspace: with any domain allowed, every Google account may sign in.',
+    notes:
+      'Enter the e-mail domains of your workspace. If any domain is allowed, everybody with a Google account can sign in.',
   }),
   template({
     id: 'microsoft-entra-id',
     name: 'Microsoft Entra ID',
     issuerUrl: 'https://login.microsoftonline.com/{tenantId}/v2.0',
-    placeholders: { tenantId: 'The id of the directory. The shared issuers (common, organizations) are not accepted.' },
+    placeholders: {
+      tenantId: 'The directory (tenant) ID. The shared issuers (common, organizations) are not accepted.',
+    },
     trustEmailVerified: true,
-    notes: 'It sends no email_verified. Let the application send the optional claim email.',
+    notes: 'Microsoft does not send the claim email_verified. In the app registration, add the optional claim email.',
   }),
   template({
     id: 'okta',
@@ -30,7 +33,7 @@ export const templates: readonly Template[] = [
     issuerUrl: 'https://{oktaDomain}',
     placeholders: { oktaDomain: 'The domain of the Okta organization, such as example.okta.com.' },
     trustEmailVerified: false,
-    notes: 'With a custom authorization server the issuer is https://{oktaDomain}/oauth2/{serverId}.',
+    notes: 'If you use a custom authorization server, the issuer is https://{oktaDomain}/oauth2/{serverId}.',
   }),
   template({
     id: 'auth0',
@@ -38,31 +41,34 @@ export const templates: readonly Template[] = [
     issuerUrl: 'https://{auth0Domain}',
     placeholders: { auth0Domain: 'The domain of the tenant, such as example.eu.auth0.com.' },
     trustEmailVerified: false,
-    notes: 'Make a regular web application.',
+    notes: 'In Auth0, create an application of the type Regular Web Application.',
   }),
   template({
     id: 'keycloak',
     name: 'Keycloak',
     issuerUrl: 'https://{host}/realms/{realm}',
-    placeholders: { host: 'Where Keycloak is reached.', realm: 'The name of the realm.' },
+    placeholders: {
+      host: 'The host name of the Keycloak server, such as keycloak.example.com.',
+      realm: 'The name of the Keycloak realm.',
+    },
     trustEmailVerified: false,
     notes:
-      'Switch on client authentication for the client. In a private network the operator has to allow its address.',
+      'In Keycloak, turn on client authentication for the client. If Keycloak is in a private network, the operator of this server must allow its address.',
   }),
   template({
     id: 'onelogin',
     name: 'OneLogin',
     issuerUrl: 'https://{subdomain}.onelogin.com/oidc/2',
-    placeholders: { subdomain: 'The subdomain of the account.' },
+    placeholders: { subdomain: 'The subdomain of your OneLogin account.' },
     trustEmailVerified: true,
-    notes: 'It sends no email_verified.',
+    notes: 'OneLogin does not send the claim email_verified.',
   }),
   template({
     id: 'custom',
     name: 'OpenID Connect',
     issuerUrl: '{issuerUrl}',
-    placeholders: { issuerUrl: 'Without /.well-known/openid-configuration, which is looked for below it.' },
+    placeholders: { issuerUrl: 'The URL of the issuer, without /.well-known/openid-configuration at its end.' },
     trustEmailVerified: false,
-    notes: 'Any provider with discovery and the authorization code grant.',
+    notes: 'Any provider that supports OpenID Connect Discovery and the authorization code grant.',
   }),
 ]

@@ -70,7 +70,7 @@ suite('GET /snapshots/{idOrName}/build-logs-url, GET /snapshots/{idOrName}/build
         assert.equal((await app.as('nobody').get(`${path}/${end}`)).status, 401)
       }
     assert.equal((await app.as('owner').get('/snapshots/none/build-logs')).status, 404)
-    assert.match((await app.as('owner').get('/sandbox/box/build-logs')).body.message, /not made of a definition/)
+    assert.match((await app.as('owner').get('/sandbox/box/build-logs')).body.message, /not built from a definition/)
     assert.equal((await app.as('owner').get('/snapshots/tool/build-logs?follow=2')).status, 400)
   })
 

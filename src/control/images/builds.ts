@@ -69,7 +69,7 @@ const checkCount = async (transaction: Transaction, organizationId: string): Pro
   if (row.count < mostBuilds) return
   throw new Problem(
     'quota_exceeded',
-    `This organization has ${mostBuilds} images of definitions: delete sandboxes of some.`,
+    `This organization has ${mostBuilds} images built from definitions, which is the maximum. Delete sandboxes that use them.`,
   )
 }
 

@@ -63,7 +63,10 @@ const checkRoomFor = async (sql: Sql, regionId: string): Promise<void> => {
   const [row] = await sql<[{ count: number }]>`
     select count(*)::integer as count from (select from images where region_id = ${regionId} limit ${mostOfRegion}) there`
   if (row.count < mostOfRegion) return
-  throw new Problem('unavailable', `The region "${regionId}" has ${mostOfRegion} images, and takes no more now.`)
+  throw new Problem(
+    'unavailable',
+    `The region "${regionId}" has ${mostOfRegion} images, which is the maximum. Try again later.`,
+  )
 }
 
 export const insertImage = async (sql: Sql, image: NewImage, now: Date): Promise<void> => {

@@ -61,10 +61,10 @@ export const checkIsOpen = (invitation: Invitation, now: Date): void => {
 const checkMayInvite = async (sql: Sql, organizationId: string, email: string, now: Date): Promise<void> => {
   const made = await countMade(sql, organizationId, email, new Date(now.getTime() - day))
   if (made.pending >= mostPending) {
-    throw new Problem('forbidden', `An organization may have ${mostPending} pending invitations.`)
+    throw new Problem('forbidden', `An organization can have at most ${mostPending} pending invitations.`)
   }
   if (made.ofLately >= mostInADay.ofOrganization || made.ofLatelyToAddress >= mostInADay.toAddress) {
-    throw new Problem('rate_limited', 'There have been too many invitations within a day.')
+    throw new Problem('rate_limited', 'Too many invitations were sent within a day. Try again later.')
   }
 }
 
@@ -74,7 +74,7 @@ export const createInvitation = async (parts: InvitationParts, as: AsOwnerOf, in
   const email = readAddress('email', input.email)
   const expiresAt = readExpiry(input.expiresAt, now) ?? new Date(now.getTime() + daysOpen * day)
   const { role = 'member', assignedRoleIds = [developerRoleId] } = input
-  if (organization.personal) throw new Problem('forbidden', 'Nobody is invited to a personal organization.')
+  if (organization.personal) throw new Problem('forbidden', 'Nobody can be invited to a personal organization.')
   const invitation = await changeAsOwner(parts, asOwner(as), async (sql) => {
     const roles = role === 'owner' ? [] : await getAssignableRoles(sql, organization.id, assignedRoleIds)
     if (await isMemberByAddress(sql, organization.id, email)) {

@@ -16,7 +16,7 @@ const checkSignsInHere = ({ settings }: AccountParts) => {
   if (settings.identity.issuers.length === 0) return
   throw new Problem(
     'conflict',
-    'Another issuer signs in people here, and makes their accounts: see ALCOVE_OIDC_ISSUER.',
+    'This server uses another issuer, which signs in people and creates their accounts: see ALCOVE_OIDC_ISSUER.',
   )
 }
 
@@ -30,7 +30,7 @@ export const addAccount = async (parts: AccountParts, body: { email: string; nam
     const wanted = { email, name, emailVerified: true, emailVerifiedBy: 'admin' } as const
     await freeAddress(transaction, email, undefined)
     const made = await admitUser(transaction, wanted)
-    if (made === undefined) throw new Problem('already_exists', 'Somebody has this e-mail address already.')
+    if (made === undefined) throw new Problem('already_exists', 'Another account has this e-mail address.')
     await announceCredentialChange(transaction)
     return made
   })
@@ -41,13 +41,13 @@ export const addAccount = async (parts: AccountParts, body: { email: string; nam
 /** Finds the user with an e-mail address. Throws 409 if only an organization's identity provider has verified the address. */
 const findOwner = async ({ database }: AccountParts, email: string) => {
   const user = await findUserByEmail(database.sql, email)
-  if (user === undefined) throw new Problem('not_found', 'Nobody has this e-mail address.')
+  if (user === undefined) throw new Problem('not_found', 'No account has this e-mail address.')
   // The identity provider may let somebody else sign in with this address. That person would share the account with the owner of
   // the address.
   if (user.emailVerified && !user.ownsAddress) {
     throw new Problem(
       'conflict',
-      'Only the identity provider of an organization says that this address is theirs. Make an account for its owner first.',
+      'Only the identity provider of an organization has verified this address. Create an account for the owner of the address first.',
     )
   }
   return user

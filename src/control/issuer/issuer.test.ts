@@ -283,7 +283,7 @@ suite('signing in at the embedded issuer', () => {
     const asked = await browser.get(`${issuer}/device`)
     assert.ok(!/<script|\son\w+=/i.test(asked.html))
     const wrong = await browser.post(formOf(asked).action, { ...formOf(asked).fields, user_code: 'AAAA-AAAA' })
-    assert.match(wrong.html, /There is no such code/)
+    assert.match(wrong.html, /This code is wrong/)
     const again = await browser.get(`${issuer}/device`)
     const confirm = await browser.post(formOf(again).action, { ...formOf(again).fields, user_code: userCode })
     assert.ok(confirm.html.includes(userCode), confirm.html)

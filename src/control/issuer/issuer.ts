@@ -28,7 +28,8 @@ export type EmbeddedIssuer = {
   close: () => void
 }
 
-const begunElsewhere = 'This step of signing in has ended, or was begun elsewhere. Begin again where you came from.'
+const begunElsewhere =
+  'This step of the sign-in has expired, or was started in another browser. Go back and start again.'
 
 const sweepMilliseconds = 60 * 1000
 /** Maximum bytes of a URL, and of a body. The limit also bounds what oidc-provider stores for one call. */
@@ -128,7 +129,7 @@ export const openIssuer = async (parts: Parts): Promise<EmbeddedIssuer> => {
           await limit(request)
           if (!leavesNothing.test(request.url)) await limitBegun(request, reply)
           const isLong = request.url.length > longest || Number(request.headers['content-length'] ?? 0) > longest
-          if (isLong) throw new Problem('too_large', `Signing in takes no more than ${longest} bytes.`)
+          if (isLong) throw new Problem('too_large', `A sign-in request can have at most ${longest} bytes.`)
         })
         // Turns off the parsing of bodies, because oidc-provider and the sign-in form read the bodies themselves.
         scope.removeAllContentTypeParsers()

@@ -69,7 +69,7 @@ export const confirmPage = (form: string, userCode: string): string =>
   page(
     'Sign in a device',
     `<p>Does your own device show this code at this moment?</p><p><code>${escaped(userCode)}</code></p>` +
-      `<p>It will be able to do everything that you can. If somebody sent you here, stop.</p>${form}` +
+      `<p>The device will be able to do everything that you can. If somebody sent you here, stop.</p>${form}` +
       `<button type="submit" form="op.deviceConfirmForm">Yes, sign it in</button>` +
       `<button class="no" type="submit" form="op.deviceConfirmForm" name="abort" value="yes">No, stop</button>`,
   )

@@ -57,7 +57,7 @@ const shortestPassword = 12
 
 export const checkPassword = (password: string): void => {
   if ([...password].length < shortestPassword || password.length > longestPassword || password.includes('\0')) {
-    throw new Problem('bad_request', `A password has ${shortestPassword} to ${longestPassword} characters.`)
+    throw new Problem('bad_request', `A password must have ${shortestPassword} to ${longestPassword} characters.`)
   }
 }
 

@@ -120,10 +120,7 @@ export const createProvider = (parts: ProviderParts, keys: IssuerKeys): Provider
         // oidc-provider would store `deviceInfo` with each code, although no page shows it.
         deviceInfo: () => ({}),
         userCodeInputSource: (ctx, form, _out, error) => {
-          ctx.body = codePage(
-            form,
-            error === undefined ? '' : 'There is no such code, or it has been used or has ended.',
-          )
+          ctx.body = codePage(form, error === undefined ? '' : 'This code is wrong, was already used, or has expired.')
         },
         userCodeConfirmSource: (ctx, form, _client, _device, userCode) => {
           ctx.body = confirmPage(form, userCode)
@@ -169,7 +166,10 @@ export const createProvider = (parts: ProviderParts, keys: IssuerKeys): Provider
     if (ctx.method === 'POST' && ctx.path === '/device' && !(session && (await provider.Session.find(session)))) {
       ctx.status = 400
       ctx.type = 'html'
-      ctx.body = messagePage('This did not work', 'This form has ended, or was begun elsewhere. Begin again.')
+      ctx.body = messagePage(
+        'This did not work',
+        'This form has expired, or was opened in another browser. Start again.',
+      )
       return
     }
     await next()

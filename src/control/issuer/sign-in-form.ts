@@ -43,7 +43,8 @@ type SignInFormParts = Pick<Parts, 'database' | 'clock'> & {
   browsers: KnownBrowsers
 }
 
-const badLink = 'This link has been used, or has ended. Ask the operator for a new one, or sign in by your password.'
+const badLink =
+  'This link was already used, or has expired. Ask the operator for a new link, or sign in with your password.'
 
 export const createSignInForm = ({
   provider,
@@ -135,8 +136,8 @@ export const createSignInForm = ({
       password !== '' &&
       password.length <= longestPassword
     if (request.method !== 'POST' || !isUsable) {
-      return refuse(400, 'Both an e-mail address and a password are needed.')
+      return refuse(400, 'Enter an e-mail address and a password.')
     }
-    await answer(() => attempt(visit, email, password), 'This is not the right e-mail address and password.', email)
+    await answer(() => attempt(visit, email, password), 'The e-mail address or the password is wrong.', email)
   }
 }

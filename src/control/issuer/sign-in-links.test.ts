@@ -73,7 +73,7 @@ suite('one-time links', () => {
     const other = openBrowser(base)
     const again = await open(other, link)
     assert.equal(again.status, 401)
-    assert.match(again.html, /This link has been used, or has ended/)
+    assert.match(again.html, /This link was already used, or has expired/)
     const filled = await other.post(formOf(again).action, { email: owner, password })
     assert.ok(isSignedIn(await other.follow(filled, isBack)))
   })

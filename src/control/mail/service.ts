@@ -17,7 +17,10 @@ const breaksHeader = /[\p{Cc}\p{Zl}\p{Zp}]/u
 /** Queues a mail, which is sent only if the transaction commits. After the commit, call the outbox's `nudge` to send it soon. */
 export const queueMail = async (transaction: Transaction, mail: NewMail, now: Date): Promise<void> => {
   if (breaksHeader.test(mail.recipient) || breaksHeader.test(mail.subject)) {
-    throw new Problem('bad_request', 'This cannot be said in the header of a mail.')
+    throw new Problem(
+      'bad_request',
+      'The address or the subject of the mail has a character that is not allowed in a mail header.',
+    )
   }
   const { all, own } = await countMail(transaction, mail.userId)
   if (own * share >= mostWaiting - all) {

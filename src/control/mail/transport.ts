@@ -61,7 +61,7 @@ export const smtpTransport = ({ host, port, isTls, needsTls, credentials, from }
         // After a reply from 550 to 559, the server will never accept this mail (RFC 5321 §4.2.1).
         // After any other error, the mail is tried again: the operator may correct, for example, a refused login (530, 535).
         const code = replyCode(error)
-        if (code >= 550 && code < 560) throw new MailRefused('The mail server will not take it.', { cause: error })
+        if (code >= 550 && code < 560) throw new MailRefused('The mail server refused the mail.', { cause: error })
         throw error
       }
     },

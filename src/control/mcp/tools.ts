@@ -79,7 +79,7 @@ const ended = (answer: unknown) => {
 /** Decodes the bytes of a file as text. Throws a ToolError for a binary file. */
 const textOf = (bytes: Buffer, path: string): string => {
   if (bytes.includes(0))
-    throw new ToolError(`${path} is a binary file. Read it by run_command, for example with xxd or file.`)
+    throw new ToolError(`${path} is a binary file. Read it with run_command, for example with xxd or file.`)
   return bytes.toString()
 }
 
@@ -116,7 +116,7 @@ export const tools: readonly Tool[] = [
     effect: 'reads',
     run: async (api, { limit = 20 }) => {
       const { items } = (await api.control('GET', `/sandbox?limit=${limit}`)) as { items: View[] }
-      return items.length === 0 ? 'There is no sandbox.' : items.map(describe).join('\n')
+      return items.length === 0 ? 'There are no sandboxes.' : items.map(describe).join('\n')
     },
   }),
   tool({
@@ -218,7 +218,7 @@ export const tools: readonly Tool[] = [
       })
       const size = Number(headers.get('content-range')?.split('/')[1] ?? bytes.length)
       const next = offset + bytes.length
-      const more = next < size ? `\n[The file has ${size} bytes. Go on with offset ${next}.]` : ''
+      const more = next < size ? `\n[The file has ${size} bytes. Continue with offset ${next}.]` : ''
       return `${textOf(bytes, path)}${more}`
     },
   }),

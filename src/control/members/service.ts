@@ -36,7 +36,7 @@ const heldBy = ({ role, assignedRoles }: Member) => heldThrough(role, assignedRo
 /** Throws if the change would leave no owner. Call this with the lock of memberships, so that no other owner leaves meanwhile. */
 const checkKeepsOwner = async (sql: Sql, { organizationId, userId, role }: Member): Promise<void> => {
   if (role === 'owner' && !(await hasOtherOwner(sql, organizationId, userId))) {
-    throw new Problem('forbidden', 'An organization keeps at least one owner.')
+    throw new Problem('forbidden', 'An organization must have at least one owner.')
   }
 }
 
@@ -50,7 +50,7 @@ export const changeAccess = async (
   { role, assignedRoleIds }: MemberAccess,
 ) => {
   const { caller, organizationId } = as
-  if (userId === caller.user.id) throw new Problem('forbidden', 'Nobody changes their own access.')
+  if (userId === caller.user.id) throw new Problem('forbidden', 'You cannot change your own access.')
   const member = await changeAsOwner(parts, as, async (sql) => {
     const before = await getMember(sql, organizationId, userId)
     // An owner has every permission without roles, so the roles in the request are ignored.
@@ -65,7 +65,8 @@ export const changeAccess = async (
 
 export const removeMember = async (parts: ChangeParts, as: AsOwner, userId: string): Promise<void> => {
   const { caller, organizationId } = as
-  if (userId === caller.user.id) throw new Problem('forbidden', 'To go yourself, leave the organization.')
+  if (userId === caller.user.id)
+    throw new Problem('forbidden', 'You cannot remove yourself. Leave the organization instead.')
   await changeAsOwner(parts, as, async (sql) => {
     const member = await getMember(sql, organizationId, userId)
     await checkKeepsOwner(sql, member)
@@ -77,7 +78,7 @@ type Leaving = { caller: Caller; organization: Organization }
 
 /** Ends the caller's membership, and deletes all keys of the caller in this organization. */
 export const leaveOrganization = async (parts: ChangeParts, { caller, organization }: Leaving): Promise<void> => {
-  if (organization.personal) throw new Problem('forbidden', 'Nobody leaves a personal organization.')
+  if (organization.personal) throw new Problem('forbidden', 'You cannot leave a personal organization.')
   await changeMembership(parts, organization.id, async (sql) => {
     const member = await getMember(sql, organization.id, caller.user.id)
     checkHoldsAll(caller, heldBy(member))
@@ -96,7 +97,7 @@ export const joinOrganization = async (sql: Transaction, joining: Joining, now: 
   // This check comes before the limit: a member must not be refused because the organization is full.
   if ((await findMember(sql, joining.organizationId, joining.userId)) !== undefined) return false
   if ((await countMembers(sql, joining.organizationId)) >= membersPerOrganization) {
-    throw new Problem('forbidden', `An organization may have ${membersPerOrganization} members.`)
+    throw new Problem('forbidden', `An organization can have at most ${membersPerOrganization} members.`)
   }
   const roleIds = joining.role === 'owner' ? [] : joining.roleIds
   return await insertMember(sql, joining, { role: joining.role, roleIds }, now)

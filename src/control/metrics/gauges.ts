@@ -77,26 +77,29 @@ export const registerGauges = (registry: Registry): ((sql: Sql, now: Date) => Pr
   const oldest = gauge('alcove_sandbox_state_oldest_seconds', 'How long the oldest sandbox has been in a state.', [
     'state',
   ])
-  const length = gauge('alcove_queue_length', 'What waits in a queue.', ['queue'])
-  const age = gauge('alcove_queue_oldest_seconds', 'How long the oldest has been waiting in a queue.', ['queue'])
+  const length = gauge('alcove_queue_length', 'Number of entries in a queue.', ['queue'])
+  const age = gauge('alcove_queue_oldest_seconds', 'How long the oldest entry has been waiting in a queue.', ['queue'])
   const saved = gauge(
     'alcove_saved_bytes',
-    'What saves of stopped disks take in the archive store, of sandboxes that did not start since.',
+    'Size in the archive store of the saves of stopped disks. Saves of sandboxes that have started since do not count.',
     [],
   )
-  const capacity = gauge('alcove_runner_capacity', 'What a runner has: CPUs and GiB.', ['runner', 'resource'])
-  const promised = gauge('alcove_runner_promised', 'What of a runner is promised to sandboxes.', ['runner', 'resource'])
-  const ready = gauge('alcove_runner_ready', '1: new sandboxes are placed on it.', ['runner'])
-  const silent = gauge('alcove_runner_silent_seconds', 'Since a runner was last heard of.', ['runner'])
+  const capacity = gauge('alcove_runner_capacity', 'CPUs and GiB that a runner has.', ['runner', 'resource'])
+  const promised = gauge('alcove_runner_promised', 'CPUs and GiB of a runner that are promised to sandboxes.', [
+    'runner',
+    'resource',
+  ])
+  const ready = gauge('alcove_runner_ready', '1 if new sandboxes are placed on the runner.', ['runner'])
+  const silent = gauge('alcove_runner_silent_seconds', 'Time since the last heartbeat of a runner.', ['runner'])
   const byState = gauge('alcove_runners', 'Runners by state.', ['state'])
   const imageBytes = gauge(
     'alcove_runner_image_bytes',
-    'Disk of images, kept layers and cached lines of Dockerfiles.',
+    'Disk space of images, kept layers and cached lines of Dockerfiles.',
     ['runner', 'kind'],
   )
   const givenBack = new Counter({
     name: 'alcove_runner_image_given_back_bytes_total',
-    help: 'Disk that images gave back since the runner started: unused, by age, or by pressure.',
+    help: 'Disk space of images freed since the runner started, by reason: unused, age or pressure.',
     labelNames: ['runner', 'kind', 'reason'],
     registers: [registry],
   })

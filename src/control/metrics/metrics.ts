@@ -58,7 +58,7 @@ export const createMetrics = ({ database, clock }: Pick<Parts, 'database' | 'clo
   })
   const states = new Histogram({
     name: 'alcove_sandbox_state_seconds',
-    help: 'How long sandboxes were in a state that they left; of what is under way, the step of a verb and how it ended.',
+    help: 'How long sandboxes were in a state before they left it. For a step of a verb: also the verb, and how the step ended.',
     labelNames: ['state', 'verb', 'ended'],
     buckets: stateBuckets,
     registers: [registry],

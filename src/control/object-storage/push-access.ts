@@ -76,7 +76,7 @@ export const answerUpload = async (
   checkNotSuspended(parts, caller)
   const { organizationId, secret } = grant
   const runner = await findSharedRunner(parts.database.sql, caller.organization.defaultRegionId)
-  if (runner === undefined) throw new Problem('unavailable', 'No runner is there to keep the files.')
+  if (runner === undefined) throw new Problem('unavailable', 'No runner is available to store the files.')
   const { address: runnerAddress, gateId } = runner
   return { organizationId, secret, runnerAddress, ...(gateId !== null && { gateId }) }
 }

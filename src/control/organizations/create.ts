@@ -33,7 +33,7 @@ export const createOrganization = async (
   const organization = await database
     .transaction(async (transaction) => {
       if ((await countCreatedBy(transaction, user.id)) >= mostPerUser) {
-        throw new Problem('forbidden', `A user may create ${mostPerUser} organizations.`)
+        throw new Problem('forbidden', `A user can create at most ${mostPerUser} organizations.`)
       }
       const wanted = { name, createdBy: user.id, defaultRegionId: region.id }
       const made = await insertOrganization(transaction, wanted, clock.now())

@@ -63,21 +63,27 @@ const checkHeader = (name: string, value: string): void => {
   // The characters that RFC 9110 (§5.1 and §5.5) allows in the name and in the value of a header.
   if (!/^[\w!#$%&'*+.^`|~-]{1,256}$/.test(name)) throw complain(`"${name.slice(0, 60)}" is not the name of a header`)
   if (value.length > longestValue) throw complain(`the value of ${name} is longer than ${longestValue} characters`)
-  if (!/^[\t\x20-\x7e\x80-\xff]*$/.test(value)) throw complain(`the value of ${name} cannot stand in a header`)
+  if (!/^[\t\x20-\x7e\x80-\xff]*$/.test(value))
+    throw complain(`the value of ${name} has a character that is not allowed in a header`)
 }
 
 /** Reads the headers of the body. A masked value (asterisks) means: keep the stored value. */
 const readHeaders = (given: Record<string, string>, stored: () => Record<string, string>): Record<string, string> => {
   const entries = Object.entries(given)
-  if (entries.length > mostHeaders) throw new Problem('bad_request', `headers: at most ${mostHeaders}`)
+  if (entries.length > mostHeaders)
+    throw new Problem('bad_request', `headers must not have more than ${mostHeaders} names`)
   const names = new Set(entries.map(([name]) => name.toLowerCase()))
-  if (names.size < entries.length) throw new Problem('bad_request', 'headers: a name is there twice')
+  if (names.size < entries.length) throw new Problem('bad_request', 'headers: a name is used twice')
   return Object.fromEntries(
     entries.map(([name, value]) => {
       checkHeader(name, value)
       if (!isMasked(value)) return [name, value]
       const kept = Object.entries(stored()).find(([known]) => known.toLowerCase() === name.toLowerCase())
-      if (kept === undefined) throw new Problem('bad_request', `headers: there is no value of ${name} to keep`)
+      if (kept === undefined)
+        throw new Problem(
+          'bad_request',
+          `headers: no value of ${name} is stored, so send the value instead of asterisks`,
+        )
       return [name, kept[1]]
     }),
   )

@@ -43,7 +43,7 @@ export const setExperimentalConfig = async (
   config: Record<string, unknown> | undefined,
 ): Promise<void> => {
   if (config !== undefined && Object.hasOwn(config, reserved))
-    throw new Problem('bad_request', `"${reserved}" is not set here; there is /otel-config for it`)
+    throw new Problem('bad_request', `"${reserved}" cannot be set here; use /otel-config`)
   const columns = { experimental_config: config ?? null } satisfies Partial<OrganizationRow>
   await changeOrganization(parts, organizationId, () => columns)
 }

@@ -18,7 +18,8 @@ export const readTargetUrl = (given: string): URL => {
   if (url === undefined || !/^https?:$/.test(url.protocol) || url.hostname === '') {
     throw new OutboundError('url', 'The URL must begin with https:// or http:// and name a host.')
   }
-  if (url.username !== '' || url.password !== '') throw new OutboundError('url', 'The URL must hold no credentials.')
+  if (url.username !== '' || url.password !== '')
+    throw new OutboundError('url', 'The URL must not contain a user name or password.')
   return url
 }
 
@@ -61,7 +62,7 @@ export const resolveTarget = async (given: string, rules: TargetRules): Promise<
   if (addresses.every(({ address }) => isWithin(allowed, address))) return { url, addresses }
   const isOpen = (address: string) => isPublicAddress(address) && !isWithin(own, address)
   if (addresses.some(({ address }) => !isOpen(address) && !isWithin(allowed, address))) throw notPublic(hostOf(url))
-  if (!isHttpPort(url)) throw new OutboundError('refused', `Port ${url.port} is not called.`)
+  if (!isHttpPort(url)) throw new OutboundError('refused', `Alcove does not call port ${url.port}.`)
   if (requireTls && url.protocol !== 'https:') throw new OutboundError('refused', 'The URL must begin with https://.')
   return { url, addresses }
 }

@@ -76,7 +76,7 @@ export const checkKept = (diskGiB: number, autoDeleteInterval: number, { mostKep
   if (autoDeleteInterval === 0 || mostKeptGiB === null || diskGiB <= mostKeptGiB) return
   throw new Problem(
     'quota_exceeded',
-    `disk ${diskGiB} GiB is more than the ${mostKeptGiB} GiB of a sandbox that is not deleted when it stops`,
+    `disk ${diskGiB} GiB is more than the ${mostKeptGiB} GiB that a sandbox may have if it is not deleted when it stops`,
   )
 }
 

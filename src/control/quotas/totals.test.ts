@@ -304,7 +304,7 @@ suite('the limits of one sandbox', () => {
     const refused = await ask(app, '', { disk: 6 })
     assert.match(
       refused.body.message,
-      /disk 6 GiB is more than the 5 GiB of a sandbox that is not deleted when it stops/,
+      /disk 6 GiB is more than the 5 GiB that a sandbox may have if it is not deleted when it stops/,
     )
     await create(app, 'ephemeral', { disk: 6, autoDeleteInterval: 0 })
     assert.equal((await ask(app, 'ephemeral/autodelete/5')).status, 403)

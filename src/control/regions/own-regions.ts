@@ -94,7 +94,7 @@ export const createRegion = async (
       const count = await countOwnRegions(transaction, organizationId)
       if (count === undefined) throw new Problem('not_found')
       if (count >= mostPerOrganization)
-        throw new Problem('forbidden', `An organization may have ${mostPerOrganization} regions of its own.`)
+        throw new Problem('forbidden', `An organization can have at most ${mostPerOrganization} regions of its own.`)
       await insertRegion(transaction, region, clock.now())
     })
   } catch (error) {

@@ -52,7 +52,7 @@ const getOwnRole = async (sql: Sql, organizationId: string, roleId: string): Pro
   const role = await findRole(sql, organizationId, roleId)
   if (role === undefined) throw new Problem('not_found', 'There is no such role.')
   if (role.organizationId === null) {
-    throw new Problem('forbidden', 'A global role belongs to every organization and stays as it is.')
+    throw new Problem('forbidden', 'A global role belongs to every organization and cannot be changed or deleted.')
   }
   return role
 }
@@ -61,7 +61,7 @@ export const createRole = async (parts: ChangeParts, as: AsOwner, input: RoleTex
   const values = readValues(input)
   const role = await changeAsOwner(parts, as, async (sql) => {
     if ((await countOwnRoles(sql, as.organizationId)) >= rolesPerOrganization) {
-      throw new Problem('forbidden', `An organization may have ${rolesPerOrganization} roles of its own.`)
+      throw new Problem('forbidden', `An organization can have at most ${rolesPerOrganization} roles of its own.`)
     }
     return await named(sql, values, () => insertRole(sql, as.organizationId, values, parts.clock.now()))
   })

@@ -72,7 +72,7 @@ suite('a silent host', () => {
     await pass(app, 5, { local })
     const { state, errorReason } = await look(app, id)
     assert.equal(state, 'started')
-    assert.match(errorReason, new RegExp(`not been heard since ${heardAt}`))
+    assert.match(errorReason, new RegExp(`not answered since ${heardAt}`))
     const said = (await eventsOf(app, id)).filter(({ by_id }) => by_id === 'silent-runner')
     assert.equal(said.length, 1)
     assert.match(said[0]?.reason ?? '', /^Its host does not answer\. Last heard: /)

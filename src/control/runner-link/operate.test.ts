@@ -195,7 +195,7 @@ suite('DELETE /runners/{runnerId}', () => {
     for (const query of ['', '?force=true']) {
       const { status, body } = await app.as('admin').delete(`/runners/local${query}`)
       assert.equal(status, 409)
-      assert.match(body.message, /^Runner "local" is the server's own and stays with it; drain it/)
+      assert.match(body.message, /^Runner "local" is the server's own and cannot be removed. Drain the runner/)
     }
     assert.equal((await app.as('runner').get('/runners/current')).status, 200)
     assert.equal((await app.as('owner').post('/sandbox', {})).status, 200)

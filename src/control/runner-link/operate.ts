@@ -152,7 +152,7 @@ export const removeRunner = async (parts: RunningParts, id: string, isForced: bo
   if (id === localRunnerId) {
     throw new Problem(
       'conflict',
-      `Runner "${id}" is the server's own and stays with it; drain it to give it nothing new.`,
+      `Runner "${id}" is the server's own and cannot be removed. Drain the runner, so that it gets no new sandboxes.`,
     )
   }
   await database.transaction(async (transaction) => {

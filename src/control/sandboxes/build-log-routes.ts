@@ -42,7 +42,8 @@ const ofSnapshot = async (parts: RunningParts, organizationId: string, idOrName:
 
 const ofSandbox = async (parts: RunningParts, organizationId: string, idOrName: string): Promise<Built> => {
   const { id, build, image } = await getSandbox(parts.database.sql, organizationId, idOrName)
-  if (build === null) throw new Problem('not_found', 'This sandbox was not made of a definition; it has no build log.')
+  if (build === null)
+    throw new Problem('not_found', 'This sandbox was not built from a definition, so it has no build log.')
   const isBeingMade = async () => awaiting.includes((await findSandboxById(parts.database.sql, id))?.state ?? '')
   return { path: `/sandbox/${id}`, organizationId, image, isBeingMade }
 }

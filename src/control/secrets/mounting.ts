@@ -47,7 +47,8 @@ export const mountSecrets = async (
 ): Promise<HeldSecrets> => {
   if (asked.size === 0) return { secrets: [], secret_authority: null }
   const most = organization.maxSecretsPerSandbox
-  if (asked.size > most) throw new Problem('bad_request', `secrets has ${asked.size}; a sandbox may have ${most}`)
+  if (asked.size > most)
+    throw new Problem('bad_request', `secrets has ${asked.size} entries; a sandbox can have at most ${most}`)
   const found = await holdSecrets(transaction, organization.id, [...new Set(asked.values())])
   const secrets = [...asked].map(([variable, name]) => {
     const secret = found.find((each) => each.name === name)

@@ -122,7 +122,7 @@ suite('secrets of an organization', () => {
       const reply = await post({ name: 'another' })
       await app.database.sql`update organizations set secret_quota = 1000 where id = ${organizations.ours}`
       assert.equal(reply.status, 403)
-      assert.match(reply.body.message, /An organization may have 1 secrets/)
+      assert.match(reply.body.message, /An organization can have at most 1 secrets/)
     })
 
     test('POST /secret answers 403 without the permission `manage:secrets`; GET /secret works for every member', async () => {
@@ -228,7 +228,7 @@ suite('secrets of an organization', () => {
         [[{ '1X': 'api-key' }], /not the name of a variable/],
         [[{ 'A=B': 'api-key' }], /not the name of a variable/],
         [[{ A: 'api-key' }, { A: 'api-key' }], /twice/],
-        [Array.from({ length: 101 }, (_, n) => ({ [`A${n}`]: 'api-key' })), /may have 100/],
+        [Array.from({ length: 101 }, (_, n) => ({ [`A${n}`]: 'api-key' })), /at most 100/],
         [{ TOKEN: 'api-key' }, /secrets/],
         [[{ TOKEN: 7 }], /secrets/],
         ['api-key', /secrets/],

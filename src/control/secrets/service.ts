@@ -76,7 +76,7 @@ export const createSecret = async (parts: Parts, actor: Actor, body: CreateSecre
       if (!isDuplicate(error)) throw error
       throw new Problem('conflict', `There is a secret "${secret.name}" already.`, { cause: error })
     })
-  if (most !== undefined) throw new Problem('quota_exceeded', `An organization may have ${most} secrets.`)
+  if (most !== undefined) throw new Problem('quota_exceeded', `An organization can have at most ${most} secrets.`)
   return asView(secret)
 }
 

@@ -21,7 +21,7 @@ export const checkSnapshotQuota = async (transaction: Transaction, organizationI
       from organizations left join snapshots on organization_id = organizations.id
       where organizations.id = ${organizationId} group by organizations.id`,
   ])
-  if (row === undefined) throw new Problem('forbidden', 'This organization is gone.')
+  if (row === undefined) throw new Problem('forbidden', 'This organization no longer exists.')
   if (row.count > row.most) {
     throw new Problem(
       'quota_exceeded',

@@ -18,7 +18,7 @@ export const listPendingLinks = async ({ database, clock }: LinkParts, { user }:
 }
 
 const checkWasDone = (isDone: boolean): void => {
-  if (!isDone) throw new Problem('not_found', 'There is no such link that waits for you.')
+  if (!isDone) throw new Problem('not_found', 'There is no such link that waits for your confirmation.')
 }
 
 /** Confirms a link. From then on, a sign-in with the linked account is a sign-in as the caller. */

@@ -50,7 +50,8 @@ const fetchBy =
     })
     // The constructor of `Response` throws for a status below 200 or above 599, and for a body with a status such as
     // 204.
-    if (reply.status < 200 || reply.status > 599) throw new OutboundError('unreachable', 'The server speaks no HTTP.')
+    if (reply.status < 200 || reply.status > 599)
+      throw new OutboundError('unreachable', 'The server did not answer with valid HTTP.')
     const hasBody = ![204, 205, 304].includes(reply.status)
     return new Response(hasBody ? new Uint8Array(reply.body) : null, {
       status: reply.status,

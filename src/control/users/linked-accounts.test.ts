@@ -115,7 +115,10 @@ suite('linking accounts at several issuers to one user', () => {
     assert.equal(await attempt({ ...said, sub: `second-${sub}` }), 403)
     assert.equal((await client.delete(`/users/linked-accounts/${provider}/second-${sub}`)).status, 404)
     const last = await client.delete(`/users/linked-accounts/${providerName(one.url)}/${sub}`)
-    assert.deepEqual([last.status, last.body.message], [400, 'This is the only way in which you sign in.'])
+    assert.deepEqual(
+      [last.status, last.body.message],
+      [400, 'You cannot unlink the only account with which you sign in.'],
+    )
     assert.equal((await client.get('/users/me')).status, 200)
   })
 

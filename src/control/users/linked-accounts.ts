@@ -30,7 +30,7 @@ export const listAccountProviders = async ({ database, settings }: UserParts, us
 const getIssuer = ({ settings }: UserParts, provider: string, unknown: 'bad_request' | 'not_found'): string => {
   const { issuers } = settings.identity
   if (issuers.length === 0)
-    throw new Problem('not_found', 'No issuer signs in people here, so there is nothing to link.')
+    throw new Problem('not_found', 'This server has no sign-in provider, so there are no accounts to link.')
   const issuer = issuers.find((known) => providerName(known) === provider)
   if (issuer === undefined) throw new Problem(unknown, 'There is no such provider.')
   return issuer
@@ -38,7 +38,8 @@ const getIssuer = ({ settings }: UserParts, provider: string, unknown: 'bad_requ
 
 /** Throws 403 if the caller uses an API key, because a key must not change how its user signs in. */
 const checkIsSignedIn = ({ keyName }: Caller) => {
-  if (keyName !== undefined) throw new Problem('forbidden', 'Sign in for this: an API key cannot change it.')
+  if (keyName !== undefined)
+    throw new Problem('forbidden', 'An API key cannot change linked accounts. Sign in to change them.')
 }
 
 export const linkAccount = async (
@@ -58,7 +59,7 @@ export const linkAccount = async (
   if (!isLinked) {
     throw new Problem(
       'bad_request',
-      'No account that waits to be linked vouches for your verified e-mail address there.',
+      'Alcove knows no unlinked account of this provider with your verified e-mail address. Sign in with that account once, then link it.',
     )
   }
 }
@@ -76,10 +77,10 @@ export const unlinkAccount = async (
     // the last two accounts.
     await transaction`select 1 from users where id = ${caller.user.id} for update`
     if (!(await unlinkIdentity(transaction, { issuer, subject }, caller.user.id))) {
-      throw new Problem('not_found', 'You have no such account there.')
+      throw new Problem('not_found', 'You have no such account at this provider.')
     }
     if ((await countSignIns(transaction, caller.user.id)) === 0) {
-      throw new Problem('bad_request', 'This is the only way in which you sign in.')
+      throw new Problem('bad_request', 'You cannot unlink the only account with which you sign in.')
     }
   })
   parts.callers.forget()

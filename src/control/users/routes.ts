@@ -50,7 +50,7 @@ export const userRoutes = (parts: UserParts): ControlRoute[] => [
     run: () => {
       throw new Problem(
         'not_found',
-        'Codes by SMS are not offered here; the issuer that signs you in may have its own.',
+        'Alcove does not offer codes by SMS. The provider that signs you in may offer them.',
       )
     },
   }),

@@ -39,7 +39,7 @@ const claimAddress = async (sql: Transaction, { email, emailVerified }: Claims, 
 const takeIn = async (transaction: Transaction, claims: Claims, now: Date): Promise<User | undefined> => {
   const { email, emailVerified, name } = claims
   if (email === undefined) {
-    throw new Problem('unauthorized', 'This token names no e-mail address, so its holder cannot be taken in.')
+    throw new Problem('unauthorized', 'This token has no e-mail address, so no account can be created for its holder.')
   }
   await claimAddress(transaction, claims, undefined)
   const user = await admitUser(transaction, { email, emailVerified, emailVerifiedBy: 'issuer', name })

@@ -66,7 +66,7 @@ const checkQuota = async (transaction: Transaction, organizationId: string): Pro
         select count(*)::integer from volumes where organization_id = organizations.id and state <> 'deleted') as count
       from organizations where id = ${organizationId}`,
   ])
-  if (row === undefined) throw new Problem('forbidden', 'This organization is gone.')
+  if (row === undefined) throw new Problem('forbidden', 'This organization no longer exists.')
   if (row.count <= row.most) return
   throw new Problem(
     'quota_exceeded',

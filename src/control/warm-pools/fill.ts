@@ -153,7 +153,8 @@ const step = async (parts: RunningParts, poolId: string): Promise<Next> =>
 /** Stores the reason why the pool cannot be filled, and delays the next attempt. */
 const complain = async ({ database, clock }: RunningParts, poolId: string, error: unknown): Promise<void> => {
   const now = clock.now()
-  const reason = error instanceof Problem ? error.message : 'It could not be filled; the log of control says why.'
+  const reason =
+    error instanceof Problem ? error.message : 'The warm pool could not be filled; the log of control says why.'
   await database.sql`
     update warm_pools set error_reason = ${reason}, not_before = ${new Date(now.getTime() + againAfterSeconds * 1000)}
     where id = ${poolId}`

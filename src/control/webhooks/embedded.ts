@@ -45,8 +45,9 @@ const post = async (parts: WebhookParts, { endpointId, message }: Delivery): Pro
     const { status } = await outbound.send({ method: 'POST', url: endpoint.url, headers, body, timeoutMilliseconds })
     if (status >= 200 && status < 300) return { kind: 'delivered', status }
     // In Standard Webhooks, 410 means that the endpoint must not get further messages.
-    if (status === 410) return { kind: 'gone', status, error: 'It answered 410: nothing is to be sent there any more.' }
-    const error = status >= 300 && status < 400 ? `It answered ${status}: redirects are not followed.` : null
+    if (status === 410)
+      return { kind: 'gone', status, error: 'The endpoint answered 410, which means that it wants no more messages.' }
+    const error = status >= 300 && status < 400 ? `The endpoint answered ${status}: redirects are not followed.` : null
     return { kind: 'failed', status, error }
   } catch (error) {
     if (error instanceof OutboundError) return { kind: 'failed', status: null, error: error.message }

@@ -46,7 +46,10 @@ export const asEndpointView = (endpoint: Endpoint) => ({
 const checkEmbedded = ({ provider }: WebhookParts): void => {
   if (provider?.kind === 'embedded') return
   if (provider === undefined) throw new Problem('unavailable', 'This server has no webhook provider.')
-  throw new Problem('conflict', 'Endpoints are kept at the webhook provider: ask for app-portal-access.')
+  throw new Problem(
+    'conflict',
+    'The webhook provider stores the endpoints. Use app-portal-access to see and change them.',
+  )
 }
 
 const readUrl = (given: string): string => {
@@ -103,7 +106,7 @@ export const createEndpoint = async (
     await lockApplication(transaction, organization.id)
     const known = await listEndpoints(transaction, organization.id)
     if (known.length >= mostEndpoints)
-      throw new Problem('conflict', `An organization may have ${mostEndpoints} webhook endpoints.`)
+      throw new Problem('conflict', `An organization can have at most ${mostEndpoints} webhook endpoints.`)
     await insertEndpoint(transaction, endpoint)
     await writeListening(transaction, organization.id)
   })

@@ -14,7 +14,7 @@ suite('networkAllowList', () => {
 
   test('a networkAllowList of only commas and spaces is refused, because an absent list allows all traffic', () => {
     for (const text of [',', ' , ', ' '])
-      assert.throws(() => checkAllowList(text), { status: 400, message: /^networkAllowList holds .* no item/ })
+      assert.throws(() => checkAllowList(text), { status: 400, message: /^networkAllowList has only commas/ })
   })
 
   test('the error for an invalid networkAllowList gives an example of an allowed CIDR', () => {
@@ -56,7 +56,7 @@ suite('domainAllowList', () => {
 
   test('a domainAllowList of only commas and spaces is refused, because an absent list allows all traffic', () => {
     for (const text of [',', ' , ', ' '])
-      assert.throws(() => checkDomainList(text), { status: 400, message: /^domainAllowList holds .* no item/ })
+      assert.throws(() => checkDomainList(text), { status: 400, message: /^domainAllowList has only commas/ })
   })
 
   for (const wrong of [

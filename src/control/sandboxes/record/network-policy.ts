@@ -26,7 +26,7 @@ const itemsOf = (field: string, given: string | null | undefined): string[] => {
     .map((each) => each.trim())
     .filter((each) => each !== '')
   if (given && items.length === 0) {
-    throw new Problem('bad_request', `${field} holds commas or spaces and no item; an empty text is no list`)
+    throw new Problem('bad_request', `${field} has only commas or spaces; to set no list, send an empty text`)
   }
   if (items.length <= mostItems) return items
   throw new Problem('bad_request', `${field} holds at most ${mostItems} items, not ${items.length}`)

@@ -52,7 +52,7 @@ export type ListedRow = Pick<SandboxRow, ListedColumn | 'runner_is_silent' | 'ru
 const reasonOf = (row: ListedRow): string | null => {
   if (!row.runner_is_silent || row.state === 'destroyed' || row.state === 'error') return row.error_reason
   const since = row.runner_heartbeat_at?.toISOString() ?? 'it was registered'
-  return `Its runner has not been heard since ${since}; this is the last state known.`
+  return `Its runner has not answered since ${since}; this is the last known state.`
 }
 
 const defined = <T extends object>(fields: { [K in keyof T]: T[K] | null | undefined }): Partial<T> => {

@@ -17,7 +17,7 @@ const changeOf = (row: SandboxRow, runner: LostRunner, now: Date): StateChange =
   const since = runner.lastHeartbeatAt.toISOString()
   const copy = copyInStore(row)
   if (copy === undefined) {
-    const reason = `Its host "${runner.id}" has not answered since ${since} and is given up. If the host comes back, so may this sandbox.`
+    const reason = `Its host "${runner.id}" has not answered since ${since} and is given up. If the host comes back, this sandbox may come back too.`
     return { to: 'error', by, reason, set: { error_reason: reason, recoverable: true } }
   }
   return {

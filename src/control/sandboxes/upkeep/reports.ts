@@ -113,7 +113,7 @@ const archiveAgainMinutes = 60
 
 /** The change after a refusal: the reported state becomes the desired state, and the reason is stored. */
 const refusalFor = (row: SandboxRow, to: SandboxRow['state'], report: GivenReport, now: Date): StateChange => {
-  const reason = asText(report.refused ?? '') || 'Its runner would not, and gave no reason.'
+  const reason = asText(report.refused ?? '') || 'Its runner refused the change and gave no reason.'
   const { resize_from: before } = row
   return {
     to,

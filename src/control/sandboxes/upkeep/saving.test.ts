@@ -199,7 +199,7 @@ suite('a region that saves stopped sandboxes', () => {
     await untilHeard(app, runner)
     assert.equal(
       (await eventsOf(app, id)).at(-1)?.reason,
-      'Its disk could not be saved, and is tried again: The archive store is full.',
+      'Its disk could not be saved; Alcove will try again: The archive store is full.',
     )
     const metrics = (await app.as('admin').get('/metrics')).text
     assert.match(metrics, /alcove_queue_length\{queue="saves"\} 1/)
@@ -224,7 +224,7 @@ suite('a region that saves stopped sandboxes', () => {
     const { id, saveId } = await makeWanted(app, runner)
     runner.say({ type: 'unsaved', sandboxId: id, archiveId: saveId, reason: 'x'.repeat(20_000) })
     await untilHeard(app, runner)
-    assert.match((await eventsOf(app, id)).at(-1)?.reason ?? '', /tried again: xxx/)
+    assert.match((await eventsOf(app, id)).at(-1)?.reason ?? '', /try again: xxx/)
   })
 
   test('an ephemeral sandbox is not saved, because it is deleted when it stops', async () => {

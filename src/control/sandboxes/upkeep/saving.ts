@@ -36,6 +36,6 @@ export const applyUnsaved = async (
   runnerId: string,
   { sandboxId, archiveId, reason }: UnsavedDisk,
 ): Promise<void> => {
-  const said = `Its disk could not be saved, and is tried again: ${asText(reason)}`
+  const said = `Its disk could not be saved; Alcove will try again: ${asText(reason)}`
   await noteUnsaved(database.sql, { runnerId, sandboxId, archiveId, reason: said }, clock.now())
 }

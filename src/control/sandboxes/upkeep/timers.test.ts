@@ -170,7 +170,7 @@ suite('the timers of a sandbox', () => {
     await app.sweep()
     const { state, errorReason, recoverable } = (await app.as('member').get('/sandbox/box')).body
     assert.deepEqual([state, recoverable], ['error', true])
-    assert.match(errorReason, /still creating after 300 s|has not been heard/)
+    assert.match(errorReason, /still creating after 300 s|has not answered/)
     runner.perform(await runner.untilAsked(({ target }) => target === 'started'))
     await untilState(app, id, 'started')
   })

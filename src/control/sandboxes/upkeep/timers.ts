@@ -124,7 +124,7 @@ const unstick = async (parts: RunningParts, row: SandboxRow): Promise<void> => {
   const change = ((): StateChange | undefined => {
     if (isPutOff) return undefined
     if (rule.whenStuck === 'build_failed') {
-      const reason = `Its image, or a runner with room for it, was not there within ${seconds} s.`
+      const reason = `Its image was not ready, or no runner had room for it, within ${seconds} s.`
       return { to: 'build_failed', by, reason, set: { error_reason: reason } }
     }
     if (rule.whenStuck === 'error') {
@@ -137,7 +137,7 @@ const unstick = async (parts: RunningParts, row: SandboxRow): Promise<void> => {
       return {
         to: 'destroyed',
         by,
-        reason: 'Its runner is silent and removes it when it is back.',
+        reason: 'Its runner does not answer, and will remove the sandbox when the runner is back.',
         set: { destroyed_at: now },
       }
     }

@@ -39,7 +39,7 @@ export const checkMayWait = async (transaction: Transaction, organizationId: str
   if (row.count < mostWaiting) return
   throw new Problem(
     'quota_exceeded',
-    `${mostWaiting} sandboxes wait for their image, or have failed for want of it: delete some.`,
+    `${mostWaiting} sandboxes are waiting for their image, or have failed because they got no image. Delete some of them.`,
   )
 }
 
@@ -95,7 +95,7 @@ const place = async (parts: RunningParts, id: string): Promise<void> => {
   const { region_id: regionId, organization_id: organizationId } = row
   await moveSandbox(parts, row, 'place', {
     by: { kind: 'timer', id: 'build' },
-    reason: 'Its image is there.',
+    reason: 'Its image is ready.',
     // A sandbox whose column `build` is null is made from a snapshot, and has the user and entrypoint of that snapshot
     // already.
     set: ({ build }) =>

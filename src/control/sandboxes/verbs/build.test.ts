@@ -258,7 +258,7 @@ suite('POST /sandbox with buildInfo', () => {
       update sandboxes set state = 'build_failed', desired_state = 'started', warm_pool_id = null where id <> ${made.id}`
     const another = () => app.as('member').post('/sandbox', { buildInfo })
     const refused = await another()
-    assert.deepEqual([refused.status, /1000 sandboxes wait/.test(refused.text)], [403, true])
+    assert.deepEqual([refused.status, /1000 sandboxes are waiting/.test(refused.text)], [403, true])
     assert.equal((await app.as('owner').delete(`/sandbox/${made.id}`)).status, 200)
     assert.equal((await another()).status, 200)
   })

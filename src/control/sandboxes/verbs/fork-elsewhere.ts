@@ -42,7 +42,7 @@ export const forkElsewhere = async (
   let made: SandboxRow | undefined
   await moveSandbox(parts, parent, 'snapshot', {
     by,
-    reason: 'A fork is made on another host, because this one is full.',
+    reason: 'A fork is made on another host, because the host of this sandbox is full.',
     check: async (transaction, found) => {
       await tellIn?.(transaction)
       await checkMayWait(transaction, organization.id)

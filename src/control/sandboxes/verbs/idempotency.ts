@@ -38,7 +38,7 @@ export const findMade = async (
   if (known === undefined) return undefined
   if (known.request_hash !== requestHash) throw otherBody()
   const row = await findSandboxById(sql, known.sandbox_id)
-  if (!row) throw new Problem('gone', 'The sandbox that this Idempotency-Key made is gone.')
+  if (!row) throw new Problem('gone', 'The sandbox that was created with this Idempotency-Key no longer exists.')
   return row
 }
 

@@ -39,7 +39,7 @@ suite('GET /sandbox/:sandboxIdOrName', () => {
     await app.sweep()
     const silent = (await app.as('member').get(`/sandbox/${id}`)).body
     assert.equal(silent.state, 'started')
-    assert.match(silent.errorReason, /has not been heard since/)
+    assert.match(silent.errorReason, /has not answered since/)
     await runner.cut()
     await runner.link()
     const healed = (await app.as('member').get(`/sandbox/${id}`)).body
@@ -58,7 +58,7 @@ suite('GET /sandbox/:sandboxIdOrName', () => {
     assert.deepEqual(await reasons(), [undefined, undefined])
     app.clock.advance({ minutes: 1 })
     await app.sweep()
-    for (const reason of await reasons()) assert.match(reason, /has not been heard since/)
+    for (const reason of await reasons()) assert.match(reason, /has not answered since/)
     // The operator ends the drain of the runner. The runner still gets no new sandboxes, because it is silent.
     await app.as('admin').patch('/runners/local/scheduling', { unschedulable: false })
     assert.equal((await app.as('member').post('/sandbox', {})).status, 503)
