@@ -28,7 +28,7 @@ export class HeldBody<Body> implements Disposable {
     this.#sandboxId = sandboxId
     this.#size = sizeOf(body)
     if (!heldBodies.take(sandboxId, this.#size)) {
-      throw new Problem('rate_limited', 'Too much waits to be passed on to this sandbox. Try again.')
+      throw new Problem('rate_limited', 'Too much data is waiting to be sent to this sandbox. Try again.')
     }
     this.#body = { is: body }
   }

@@ -15,7 +15,8 @@ export const asTold = (error: unknown): Problem => {
     return new Problem('sandbox_silent', undefined, { cause: error })
   }
   if (error.stage === 'ending') return notStarted('The sandbox is stopping.')
-  if (error.stage === 'busy') return new Problem('rate_limited', 'This sandbox runs as much as it can.')
+  if (error.stage === 'busy')
+    return new Problem('rate_limited', 'This sandbox has too many calls in progress. Try again later.')
   if (error.stage === 'job' && error.errno === 'ENOENT') return new Problem('not_found')
   return new Problem('unprocessable', `The sandbox cannot do that: ${error.errno}.`, { cause: error })
 }
@@ -25,6 +26,6 @@ export const asNotStarted = (error: unknown, cwd: string, user: string, missing:
   if (!(error instanceof StartFailed)) return asTold(error)
   const fault = callersFault(error, { argv: [], env: {}, cwd, user, mergeOutput: false })
   if (fault) return fault
-  const sentence = error.errno === 'ENOENT' ? missing : `The sandbox could not start it: ${error.errno}.`
+  const sentence = error.errno === 'ENOENT' ? missing : `The sandbox could not start the program: ${error.errno}.`
   return new Problem('unprocessable', sentence, { cause: error })
 }

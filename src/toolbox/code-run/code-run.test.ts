@@ -393,7 +393,7 @@ console.log(join('a', 'b'), typeof os.cpus, Color.Blue, Space.x, new Point(4).ge
     await using box = await startToolbox()
     const code = `console.log(1) /* ${'x'.repeat(1024 * 1024)} */`
     const { status, body } = await box.post('/process/code-run', { code, language: 'typescript' })
-    assert.deepEqual([status, body.message], [413, 'TypeScript code has at most 1 MiB.'])
+    assert.deepEqual([status, body.message], [413, 'TypeScript code must not be larger than 1 MiB.'])
     assert.equal((await box.post('/process/code-run', { code, language: 'javascript' })).body.result, '1\n')
   })
 

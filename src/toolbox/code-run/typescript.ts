@@ -20,7 +20,7 @@ export const compilerQueue = (running = atOnce, most = waitingAtMost): FairQueue
     atOnce: running,
     waiting: {
       places: new Budget(most),
-      full: () => new Problem('rate_limited', 'Too much TypeScript waits to be compiled.'),
+      full: () => new Problem('rate_limited', 'Too much TypeScript code is waiting to be compiled. Try again.'),
     },
     pick: 'least served',
   })
@@ -45,7 +45,8 @@ export const transpile = async (
   deadline: Deadline,
   importsFiles = false,
 ): Promise<Transpiled> => {
-  if (Buffer.byteLength(source) > sourceBytes) throw new Problem('too_large', 'TypeScript code has at most 1 MiB.')
+  if (Buffer.byteLength(source) > sourceBytes)
+    throw new Problem('too_large', 'TypeScript code must not be larger than 1 MiB.')
   using _ = await queue.take(owner, deadline.signal)
   deadline.signal.throwIfAborted()
   const script = await compile(source, importsFiles ? 'files' : 'cjs', deadline)

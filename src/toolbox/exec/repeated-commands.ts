@@ -34,7 +34,7 @@ const outputIn = (error: unknown) => (error instanceof Problem ? (error.fields['
 const hashOf = (body: unknown) => createHash('sha256').update(JSON.stringify(body)).digest('hex')
 
 const tooLong = async (): Promise<Answer> => {
-  throw new Problem('conflict', 'This command has run. Its answer was too long to be kept.')
+  throw new Problem('conflict', 'This command has already run. Its answer was too long to be stored.')
 }
 
 /** The answers of one sandbox's commands, by idempotency key. */

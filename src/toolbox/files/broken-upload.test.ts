@@ -28,7 +28,7 @@ const requestThatFails = (begin: string, failure: Error, type: string): Incoming
 }
 
 suite('an upload whose body does not arrive completely', () => {
-  const tooSlow = new Problem('timeout', 'The body has come too slowly, or not at all.')
+  const tooSlow = new Problem('timeout', 'The body of the request arrived too slowly, or not at all.')
   const cases = [
     ['a body without a form', 'half', 'application/octet-stream', upload.bind(undefined, files, '/a')],
     ['a form', `${part}"file"\r\n\r\nhalf`, 'multipart/form-data; boundary=b', upload.bind(undefined, files, '/a')],

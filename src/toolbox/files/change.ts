@@ -31,7 +31,7 @@ const exists = async (files: Files, path: string): Promise<boolean> => {
 const copyOver = async (sandbox: ToolboxSandbox, deadline: Deadline, from: string, to: string): Promise<void> => {
   const files = sandbox.agent.files(sandbox.assignment.user)
   await files.stat(from)
-  const taken = () => aboutPath('already_exists', to, 'There is something at the destination already.')
+  const taken = () => aboutPath('already_exists', to, 'The destination already exists.')
   if (await exists(files, to)) throw taken()
   using complaint = new BoundedOutput(sandbox.assignment.organizationId, complaintBytes)
   const argv = ['mv', '-n', '-T', '--', operand(from), operand(to)]

@@ -2,24 +2,24 @@
 import { Problem, type ProblemCode, problems } from '#src/problems.ts'
 import { AgentGone, AgentRefused, StartFailed } from '../agent/agent.ts'
 
-const busy = 'This sandbox does as much with files as it can at one time.'
+const busy = 'This sandbox has too many file operations in progress. Try again.'
 
 const meanings: Record<string, readonly [code: ProblemCode, sentence?: string]> = {
   ENOENT: ['file_not_found'],
   EACCES: ['file_access_denied'],
   EPERM: ['file_access_denied'],
-  EROFS: ['file_access_denied', 'This file system can only be read.'],
-  EEXIST: ['already_exists', 'There is something at the destination already.'],
+  EROFS: ['file_access_denied', 'This file system is read-only.'],
+  EEXIST: ['already_exists', 'The destination already exists.'],
   ENOTEMPTY: ['conflict', 'The directory is not empty.'],
-  EBUSY: ['conflict', 'This is in use and cannot be changed.'],
-  ETXTBSY: ['conflict', 'This program runs and cannot be changed.'],
+  EBUSY: ['conflict', 'This file or directory is in use and cannot be changed.'],
+  ETXTBSY: ['conflict', 'This file is a running program and cannot be changed.'],
   EISDIR: ['invalid_file_path', 'This is a directory.'],
   ENOTDIR: ['invalid_file_path', 'A part of this path is not a directory.'],
   ELOOP: ['invalid_file_path', 'This path has too many symbolic links.'],
   ENAMETOOLONG: ['invalid_file_path', 'This path is too long.'],
   EINVAL: ['invalid_file_path', 'This is neither a regular file nor a directory.'],
-  EXDEV: ['invalid_file_path', 'This leads to another file system.'],
-  EILSEQ: ['invalid_file_path', 'This file system does not take such a name.'],
+  EXDEV: ['invalid_file_path', 'This path leads to another file system.'],
+  EILSEQ: ['invalid_file_path', 'This file system does not accept this name.'],
   EIO: ['file_read_failed'],
   ENOSPC: ['unprocessable', 'The disk of the sandbox is full.'],
   EDQUOT: ['unprocessable', 'The disk of the sandbox is full.'],
@@ -27,10 +27,7 @@ const meanings: Record<string, readonly [code: ProblemCode, sentence?: string]> 
   EMFILE: ['rate_limited', busy],
   ENFILE: ['rate_limited', busy],
   ENOMEM: ['rate_limited', busy],
-  EFBIG: [
-    'unprocessable',
-    'This file is too large. One that does not know its size, as in /proc, is read up to 1 MiB.',
-  ],
+  EFBIG: ['unprocessable', 'This file is too large. A file without a known size, as in /proc, is read up to 1 MiB.'],
 }
 
 /** First words of an error's sentence, which clients search for. The path follows: `file not found: /a/b`. */
@@ -72,12 +69,14 @@ const meaning = (error: unknown): readonly [code: ProblemCode, sentence?: string
   const errno = errnoOf(error)
   if (errno !== undefined) return meaningOf(errno)
   if (error instanceof StartFailed) {
-    return error.stage === 'user' ? noUser : ['unprocessable', 'This sandbox lacks the program for that.']
+    return error.stage === 'user'
+      ? noUser
+      : ['unprocessable', 'This sandbox does not have the program that this call needs.']
   }
   if (error instanceof AgentGone) {
     return [
       'conflict',
-      'The sandbox was stopped or deleted, or the file changed, in the middle. Is the Sandbox started?',
+      'During the call the sandbox was stopped or deleted, or the file changed. Is the Sandbox started?',
     ]
   }
   if (error instanceof RangeError) return ['invalid_file_path', 'This path is too long.']

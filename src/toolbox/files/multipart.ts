@@ -19,7 +19,7 @@ export const boundaryOf = (contentType: string | undefined): string | undefined 
   const [, quoted, plain] = /;\s*boundary=(?:"([^"]+)"|([^\s;"]+))/i.exec(contentType!) ?? []
   const boundary = quoted ?? plain
   if (boundary === undefined || boundary.length > boundaryLength) {
-    throw new Problem('bad_request', 'The multipart body has no boundary that could be used.')
+    throw new Problem('bad_request', 'The multipart body has no valid boundary.')
   }
   return boundary
 }
@@ -90,7 +90,7 @@ class PartReader {
       if (at >= 0) {
         const header = this.#held.subarray(0, at)
         if (!/^[ \t]*(?:\r\n|$)/.test(header.toString('latin1'))) {
-          throw new Problem('bad_request', 'The multipart body is malformed behind a boundary.')
+          throw new Problem('bad_request', 'The multipart body is malformed after a boundary.')
         }
         this.#held = this.#held.subarray(at + 4)
         this.#isInContents = true
@@ -122,7 +122,8 @@ export async function* readParts(
     for (let count = 0; ; count++) {
       const header = await reader.header()
       if (header === undefined) return
-      if (count === maxParts) throw new Problem('bad_request', `More than ${maxParts} parts are too many.`)
+      if (count === maxParts)
+        throw new Problem('bad_request', `The multipart body must not have more than ${maxParts} parts.`)
       yield { name: nameOf(header), contents: { [Symbol.asyncIterator]: () => reader.contents() } }
     }
   } finally {

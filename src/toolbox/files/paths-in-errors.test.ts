@@ -99,7 +99,7 @@ const everyCall: readonly Call[] = [
   [
     'a move onto something',
     (p) => p.room.post('/move', { source: p.file, destination: p.closed }),
-    (p) => `${p.closed}: There is something at the destination already (already exists).`,
+    (p) => `${p.closed}: The destination already exists.`,
   ],
   [
     'a move into itself',

@@ -83,7 +83,7 @@ const asProblem = (failure: StartFailed, spec: Parameters<typeof callersFault>[1
     return new Problem('file_access_denied', sentence, { cause: failure })
   }
   const fault = callersFault(failure, spec)
-  return fault ?? new Problem('unprocessable', 'This sandbox has no git that could be started.', { cause: failure })
+  return fault ?? new Problem('unprocessable', 'This sandbox has no git, or git cannot be started.', { cause: failure })
 }
 
 /** Runs git in one directory with one call's deadline. Default directory: where the sandbox's processes start. */

@@ -43,7 +43,7 @@ export const interpreterRoutes = [
       'Executes Python code in a context over a WebSocket: the client sends one request, and the server sends the results.',
     replies: { 101: null },
     run: () => {
-      throw new Problem('bad_request', 'This is to be opened as a WebSocket.')
+      throw new Problem('bad_request', 'This URL must be opened as a WebSocket.')
     },
     socket: (socket, { sandbox }) => execute(socket, sandbox),
   }),

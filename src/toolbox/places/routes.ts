@@ -29,10 +29,13 @@ const askInside = async (sandbox: ToolboxSandbox, reply: FastifyReply, script: s
   }
   const { exitCode } = await runToEnd(sandbox.agent, spec, deadline, (data) => output.add(data)).catch((error) => {
     if (!(error instanceof StartFailed)) throw error
-    throw callersFault(error, spec) ?? new Problem('unprocessable', 'This sandbox has no shell that could tell.')
+    throw (
+      callersFault(error, spec) ??
+      new Problem('unprocessable', 'This sandbox has no shell, which is needed to find the directory.')
+    )
   })
-  if (exitCode !== 0) throw new Problem('unprocessable', 'The shell in this sandbox could not tell.')
-  if (output.droppedBytes > 0) throw new Problem('unprocessable', 'The shell in this sandbox tells too long a path.')
+  if (exitCode !== 0) throw new Problem('unprocessable', 'The shell in this sandbox could not find the directory.')
+  if (output.droppedBytes > 0) throw new Problem('unprocessable', 'The path of the directory is too long.')
   return { dir: output.text() }
 }
 

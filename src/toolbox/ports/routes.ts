@@ -28,10 +28,13 @@ const listPorts = async (sandbox: ToolboxSandbox, reply: FastifyReply) => {
   // Without IPv6, `cat` prints an error in place of the table `tcp6`. `listeningPorts` ignores this error.
   await runToEnd(sandbox.agent, spec, deadline, (data) => output.add(data)).catch((error) => {
     if (!(error instanceof StartFailed)) throw error
-    throw callersFault(error, spec) ?? new Problem('unprocessable', 'This sandbox has no program that could tell.')
+    throw (
+      callersFault(error, spec) ??
+      new Problem('unprocessable', 'This sandbox has no program cat, which is needed to find the ports.')
+    )
   })
   if (output.droppedBytes > 0)
-    throw new Problem('unavailable', 'So many outputs are kept now that this one was cut. Try again.')
+    throw new Problem('unavailable', 'The output was cut off, because too much output is stored now. Try again.')
   return { ports: listeningPorts(output.text()) }
 }
 

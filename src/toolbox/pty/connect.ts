@@ -147,7 +147,8 @@ export const connect = async (socket: WebSocket, sandbox: ToolboxSandbox, find: 
   try {
     const pty = await find()
     const key = JSON.stringify([sandbox.id, pty.job.id])
-    if (!clients.take(key)) throw new Problem('rate_limited', `This PTY session has ${clientsMax} clients.`)
+    if (!clients.take(key))
+      throw new Problem('rate_limited', `This PTY session has ${clientsMax} clients, the most that it can have.`)
     try {
       await tell(socket, 'connected')
       await new Client(socket, sandbox, pty).serve(typing)

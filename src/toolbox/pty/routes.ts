@@ -39,7 +39,7 @@ const madeBefore = async (request: IncomingMessage): Promise<Pty> => {
 }
 
 const needsUpgrade = () => {
-  throw new Problem('bad_request', 'This is to be opened as a WebSocket.')
+  throw new Problem('bad_request', 'This URL must be opened as a WebSocket.')
 }
 
 export const ptyRoutes = [

@@ -15,8 +15,8 @@ const frameBytes = 256
  */
 const typed = new Budget({ each: 16 * 1024 * 1024, all: 256 * 1024 * 1024, sure: 64 * 1024 })
 
-const tooMuch = 'More is typed than terminals have taken.'
-const lost = 'Some of what was typed is lost: the terminal has not taken it.'
+const tooMuch = 'Too much input is waiting for terminals.'
+const lost = 'Some of the input is lost, because the terminal did not read it.'
 
 /** Whether the error means that the terminal has ended. The client is told of the end by connect.ts. */
 const hasEnded = (error: unknown): boolean => ['ENOENT', 'ESRCH', 'EPIPE'].some((errno) => isRefused(error, errno))

@@ -24,7 +24,8 @@ const asTold = (error: unknown): unknown => {
   // The request exceeds the maximum of the agent's protocol, which is far more than the kernel accepts.
   if (error instanceof RangeError) return new StartFailed('exec', 'E2BIG')
   if (!(error instanceof AgentRefused)) return new Problem('sandbox_silent', undefined, { cause: error })
-  if (error.stage === 'busy') return new Problem('rate_limited', 'This sandbox runs as many commands as it can.')
+  if (error.stage === 'busy')
+    return new Problem('rate_limited', 'This sandbox runs as many commands as it can. Try again later.')
   if (error.stage === 'ending') return notStarted('The sandbox is stopping.')
   // The sandbox could not start a process, for example at its process limit. Report this like a program that cannot start.
   return new StartFailed('exec', error.errno)

@@ -16,7 +16,7 @@ const PortQuery = Type.Object({ port: Type.Integer({ minimum: 1, maximum: 65_535
 const dialled = new WeakMap<IncomingMessage, Duplex>()
 
 const needsUpgrade = () => {
-  throw new Problem('bad_request', 'This is to be opened as a WebSocket.')
+  throw new Problem('bad_request', 'This URL must be opened as a WebSocket.')
 }
 
 export const sshRoutes = [
