@@ -182,7 +182,7 @@ const openUp = async (
     far.destroy()
     trouble(
       `client ${serverName}`,
-      `A program refused the certificate for ${serverName} with which secrets are put in. It may pin certificates or have a list of authorities of its own; such a program cannot use a secret.`,
+      `A program refused the certificate for ${serverName} that Alcove uses to insert secrets. The program may pin certificates or have its own list of authorities; such a program cannot use a secret.`,
     )
   }
   near.on('error', refused)

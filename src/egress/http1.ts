@@ -248,7 +248,7 @@ const orRefuse = (socket: Duplex, work: (side: Side) => void, refuse: (answer: O
   } catch (error) {
     if (error instanceof Refusal) refuse(error.answer)
     // Node throws for a header or path that it cannot send, such as one with control characters.
-    else refuse({ status: 400, message: 'The request cannot be passed on.' })
+    else refuse({ status: 400, message: 'The request cannot be sent on to the server.' })
   }
 }
 

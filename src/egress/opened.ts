@@ -19,7 +19,7 @@ export type OwnAnswer = { status: 400 | 405 | 421 | 431 | 502; message: string }
 
 export const ownAnswers = {
   misdirected: { status: 421, message: 'The request is for another host than the TLS connection.' },
-  tooLarge: { status: 431, message: 'With its secrets the head of the request is too large.' },
+  tooLarge: { status: 431, message: 'The head of the request is too large with its secrets inserted.' },
   tunnel: { status: 405, message: 'CONNECT is not possible over a connection that carries secrets.' },
   lost: { status: 502, message: 'The server ended the connection before it answered.' },
 } as const satisfies Record<string, OwnAnswer>

@@ -9,7 +9,7 @@ export type SlowBodiesBounds = {
 }
 
 /** The error sentence for a body that is too slow. */
-export const tooSlow = 'The body has come too slowly, or not at all.'
+export const tooSlow = 'The body of the request arrived too slowly, or not at all.'
 
 /**
  * Whether a body comes slowly only because our own code does not read it. Node reports a stream with a listener for

@@ -8,8 +8,9 @@ import { type SignedCall, type SigningKey, signatureOfChunk, signatureOfTrailer 
 
 type Pieces = AsyncIterable<Buffer>
 
-const wrong = () => new S3Refusal('BadDigest', 'The body is not what its checksum says.')
-const cut = () => new S3Refusal('IncompleteBody', 'The body is shorter or longer than it says, or cut badly.')
+const wrong = () => new S3Refusal('BadDigest', 'The body does not match its checksum.')
+const cut = () =>
+  new S3Refusal('IncompleteBody', 'The body is shorter or longer than its headers say, or its chunks are malformed.')
 
 const sha256Of = (text: Buffer | string) => createHash('sha256').update(text).digest('hex')
 
@@ -135,7 +136,7 @@ async function* chunked(
       if (key !== undefined) {
         signature = signatureOfChunk(key, signature, hash.digest('hex'))
         if (said !== signature)
-          throw new S3Refusal('SignatureDoesNotMatch', 'A chunk of the body is not signed as it has to be.')
+          throw new S3Refusal('SignatureDoesNotMatch', 'A chunk of the body has a wrong signature.')
       }
       if (bytes === 0) break
       if ((await reader.line()) !== '') throw cut()
@@ -169,7 +170,7 @@ const readTrailer = async (
     }
   }
   if (signed && said !== signatureOfTrailer(signed.key, signed.signature, sha256Of(text)))
-    throw new S3Refusal('SignatureDoesNotMatch', 'What comes behind the body is not signed as it has to be.')
+    throw new S3Refusal('SignatureDoesNotMatch', 'The trailer of the body has a wrong signature.')
 }
 
 /** Returns the body of a signed call, without the chunk framing. */

@@ -61,7 +61,7 @@ export class ContextKeeper {
     } catch (error) {
       if ('with' in failed) throw failed.with
       if (error instanceof Problem) throw refusalOf(error.status, error.message)
-      throw new S3Refusal('ServiceUnavailable', 'The files cannot be kept now.', { cause: error })
+      throw new S3Refusal('ServiceUnavailable', 'The files cannot be stored now. Try again later.', { cause: error })
     }
   }
 }

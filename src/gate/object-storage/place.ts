@@ -14,11 +14,11 @@ export const readPlace = (url: string): Place => {
   const parameters = [...new URLSearchParams(after)]
   const query = new Map(parameters)
   // Refuse duplicate parameters: the signature check and the call itself might read different values of one parameter.
-  if (query.size !== parameters.length) throw new S3Refusal('InvalidRequest', 'A parameter is there twice.')
+  if (query.size !== parameters.length) throw new S3Refusal('InvalidRequest', 'A query parameter is used twice.')
   const [, rest = ''] = path.exec(before) ?? []
   if (rest === '') return { query, key: undefined }
   const [, organizationId, hash = ''] = /^([\w-]{1,128})\/([^/]+)\/context\.tar$/.exec(rest) ?? []
   if (organizationId === undefined || !contextHash.test(hash))
-    throw new S3Refusal('AccessDenied', 'Objects here are called {organization}/{hash}/context.tar.')
+    throw new S3Refusal('AccessDenied', 'The key of an object must be {organization}/{hash}/context.tar.')
   return { query, key: { organizationId, hash } }
 }

@@ -33,14 +33,15 @@ const mostKeys = 1000
 const longestDocument = 512 * 1024
 
 const keyOf = ({ key, organizationId }: ObjectRequest): Key => {
-  if (key === undefined) throw new S3Refusal('MethodNotAllowed', 'This can be asked of an object only.')
-  if (key.organizationId !== organizationId) throw new S3Refusal('AccessDenied', 'These credentials do not reach that.')
+  if (key === undefined) throw new S3Refusal('MethodNotAllowed', 'This call needs the key of an object.')
+  if (key.organizationId !== organizationId)
+    throw new S3Refusal('AccessDenied', 'These credentials have no access to this key or prefix.')
   return key
 }
 
 const textOf = ({ organizationId, hash }: Key) => `${organizationId}/${hash}/context.tar`
 
-const tooLarge = () => new S3Refusal('EntityTooLarge', 'The document is longer than it can have to be.')
+const tooLarge = () => new S3Refusal('EntityTooLarge', 'The XML document is too long.')
 
 const drained = async (body: AsyncIterable<Buffer>): Promise<string> =>
   (await readWhole(body, longestDocument, tooLarge)).toString('utf8')
@@ -48,7 +49,8 @@ const drained = async (body: AsyncIterable<Buffer>): Promise<string> =>
 const list = async ({ query, keeper, organizationId }: ObjectRequest): Promise<Answer> => {
   const prefix = query.get('prefix') ?? ''
   const own = `${organizationId}/`
-  if (!prefix.startsWith(own)) throw new S3Refusal('AccessDenied', 'These credentials do not reach that.')
+  if (!prefix.startsWith(own))
+    throw new S3Refusal('AccessDenied', 'These credentials have no access to this key or prefix.')
   const asked = Number(query.get('max-keys') ?? mostKeys)
   const maxKeys = Number.isSafeInteger(asked) && asked >= 0 ? Math.min(asked, mostKeys) : mostKeys
   const [beginning = ''] = prefix.slice(own.length).split('/')
@@ -74,7 +76,7 @@ const put = async (asked: ObjectRequest): Promise<Answer> => {
   const [uploadId, number] = [query.get('uploadId'), Number(query.get('partNumber'))]
   if (uploadId === undefined) return { headers: { ETag: `"${(await keeper.put(key, body)).etag}"` } }
   if (!(Number.isSafeInteger(number) && number > 0 && number <= mostParts))
-    throw new S3Refusal('InvalidRequest', `A part has a number from 1 to ${mostParts}.`)
+    throw new S3Refusal('InvalidRequest', `partNumber must be from 1 to ${mostParts}.`)
   return { headers: { ETag: `"${(await keeper.putPart(key, uploadId, number, body)).etag}"` } }
 }
 
@@ -90,7 +92,8 @@ const post = async (asked: ObjectRequest): Promise<Answer> => {
 const remove = async (asked: ObjectRequest): Promise<Answer> => {
   const key = keyOf(asked)
   const uploadId = asked.query.get('uploadId')
-  if (uploadId === undefined) throw new S3Refusal('AccessDenied', 'Files go by themselves when nothing needs them.')
+  if (uploadId === undefined)
+    throw new S3Refusal('AccessDenied', 'Files cannot be deleted. Alcove removes them when nothing needs them.')
   await asked.keeper.abort(key, uploadId)
   return { status: 204 }
 }
@@ -99,19 +102,19 @@ const act = async (method: string, asked: ObjectRequest): Promise<Answer> => {
   switch (method) {
     case 'GET':
       if (asked.key === undefined) return await list(asked)
-      throw new S3Refusal('AccessDenied', 'What was uploaded is for images only; it cannot be read back.')
+      throw new S3Refusal('AccessDenied', 'Uploaded files are for building images only and cannot be downloaded.')
     case 'HEAD':
       return asked.key === undefined ? {} : await look(asked)
     case 'PUT':
       if (asked.query.has('uploadId') || [...asked.query.keys()].every((name) => name === 'x-id'))
         return await put(asked)
-      throw new S3Refusal('NotImplemented', 'This is not done here.')
+      throw new S3Refusal('NotImplemented', 'This operation is not supported.')
     case 'POST':
       return await post(asked)
     case 'DELETE':
       return await remove(asked)
     default:
-      throw new S3Refusal('MethodNotAllowed', 'This is not done here.')
+      throw new S3Refusal('MethodNotAllowed', 'This operation is not supported.')
   }
 }
 

@@ -39,10 +39,10 @@ const timeOf = (datetime: string): number => {
 export const readSignedCall = ({ headers }: IncomingMessage, now: number): SignedCall => {
   const [, accessKey = '', date, region = '', names = '', signature = ''] =
     shape.exec(headers.authorization ?? '') ?? []
-  if (accessKey === '') throw new S3Refusal('AccessDenied', 'A call has to be signed, in its Authorization header.')
+  if (accessKey === '') throw new S3Refusal('AccessDenied', 'The call must be signed in its Authorization header.')
   const signedHeaders = names.split(';')
   const unsigned = alwaysSigned.find((name) => !signedHeaders.includes(name) || textOf(headers[name]) === '')
-  if (unsigned !== undefined) throw new S3Refusal('AccessDenied', `The header ${unsigned} has to be there and signed.`)
+  if (unsigned !== undefined) throw new S3Refusal('AccessDenied', `The call must have and sign the header ${unsigned}.`)
   const datetime = textOf(headers['x-amz-date'])
   const time = timeOf(datetime)
   if (!(Math.abs(now - time) <= skewMs) || !datetime.startsWith(date as string))
@@ -66,7 +66,7 @@ export const checkSignature = async (
   const { headers, method = 'GET', url = '/' } = request
   const { accessKey, datetime, region, signedHeaders, signature } = call
   const address = `http://${headers.host}${url}`
-  if (!URL.canParse(address)) throw new S3Refusal('InvalidRequest', 'The header host names no server.')
+  if (!URL.canParse(address)) throw new S3Refusal('InvalidRequest', 'The header Host is not the name of a server.')
   const cache = new Map<string, ArrayBuffer>()
   const signer = new AwsV4Signer({
     method,
@@ -86,7 +86,7 @@ export const checkSignature = async (
   })
   const expected = await signer.signature()
   if (!timingSafeEqual(Buffer.from(expected), Buffer.from(signature)))
-    throw new S3Refusal('SignatureDoesNotMatch', 'The signature is not the one that this call has to have.')
+    throw new S3Refusal('SignatureDoesNotMatch', 'The signature of this call is wrong.')
   const [key] = cache.values()
   const scope = `${datetime.slice(0, 8)}/${region}/s3/aws4_request`
   return { key: Buffer.from(key as ArrayBuffer), scope, datetime, signature }

@@ -47,6 +47,6 @@ export const partsIn = (xml: string): { number: number; etag: string }[] => {
       `An upload has at most ${mostParts} parts, with numbers from 1 to ${mostParts}.`,
     )
   if (parts.length === 0 || parts.some(({ number, etag }) => Number.isNaN(number) || etag === ''))
-    throw new S3Refusal('MalformedXML', 'The parts of the upload are not named as they have to be.')
+    throw new S3Refusal('MalformedXML', 'Each part of the upload must have a PartNumber and an ETag.')
   return parts
 }

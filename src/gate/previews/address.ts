@@ -92,7 +92,7 @@ const readPath = (url: string, host: string, ownHost: string) => {
 
 const readNamed = (url: string, label: { port: string; sandbox: string }) => {
   const [, path = '', query = ''] = /^(\/[^?]*|\*)(\?.*)?$/s.exec(url) ?? []
-  if (path === '') throw new Problem('bad_request', 'The target of a request is a path.')
+  if (path === '') throw new Problem('bad_request', 'The target of a request must be a path.')
   return { prefix: '', ...label, path, query }
 }
 

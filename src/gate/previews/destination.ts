@@ -126,7 +126,7 @@ const targetOf = (visit: Visit): string => {
   const { hide } = namesOf(address, access)
   const carriesOurs = carriesOursIn(visit)
   const path = hide(address.path)
-  if (carriesOurs(path)) throw new Problem('bad_request', 'A credential does not belong in the path of a preview.')
+  if (carriesOurs(path)) throw new Problem('bad_request', 'The path of a preview must not contain a credential.')
   return `${path || '/'}${openQuery(hide(address.query), carriesOurs)}`
 }
 
@@ -187,6 +187,6 @@ export const insideOf = (inside: Pick<Inside, 'request'>, visit: Visit): Destina
     failure: (cause) =>
       cause instanceof Problem
         ? cause
-        : new Problem('sandbox_silent', `What listens on port ${port} did not answer this call in HTTP.`, { cause }),
+        : new Problem('sandbox_silent', `The server on port ${port} did not answer this call in HTTP.`, { cause }),
   }
 }

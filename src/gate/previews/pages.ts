@@ -118,8 +118,8 @@ const paragraphs = (...texts: (string | undefined)[]) =>
 
 const advice: Partial<Record<Problem['code'], string>> = {
   unauthorized:
-    'Open it through the address with its token, or a signed address, that somebody who may use the sandbox has given you.',
-  not_found: 'It may have been deleted, or belong to somebody else.',
+    'Ask somebody who may use the sandbox for an address with a token, or for a signed address. Then open that address.',
+  not_found: 'The sandbox may have been deleted, or belong to somebody else.',
 }
 
 /** States from which a sandbox becomes `started` without anybody acting. */
@@ -144,7 +144,7 @@ const contentOf = (problem: Problem): Content => {
     const title = `Nothing listens on port ${problem.port} yet`
     const html = paragraphs(
       'The sandbox runs, but no server in it has this port open.',
-      'This page looks again by itself, and shows the preview as soon as the server is there.',
+      'This page checks again automatically, and shows the preview as soon as the server runs.',
     )
     return { title, html, status, looksAgain: true }
   }
@@ -152,8 +152,13 @@ const contentOf = (problem: Problem): Content => {
     const { state = 'not started' } = problem
     const title = `The sandbox is ${inWords(state)}`
     return onTheWay.includes(state)
-      ? { title, html: paragraphs('This page looks again by itself until it is started.'), status, looksAgain: true }
-      : { title, html: paragraphs('Its previews are here again once somebody has started it.'), status }
+      ? {
+          title,
+          html: paragraphs('This page checks again automatically until the sandbox is started.'),
+          status,
+          looksAgain: true,
+        }
+      : { title, html: paragraphs('The previews work again after somebody has started the sandbox.'), status }
   }
   const title = `${status} ${STATUS_CODES[status] ?? 'Error'}`
   return { title, html: paragraphs(message, advice[problem.code]), status }

@@ -32,7 +32,7 @@ const goTo = (response: ServerResponse, location: string, cookies: readonly stri
 /** Throws if another site has sent the form of the warning page. Other sites must not accept the warning in the visitor's name. */
 const checkOwnForm = ({ headers: { origin } }: IncomingMessage, { host }: PreviewAddress) => {
   if (origin === undefined || !URL.canParse(origin) || new URL(origin).host !== host.toLowerCase()) {
-    throw new Problem('forbidden', 'This form is of another site.')
+    throw new Problem('forbidden', 'This form was sent from another site.')
   }
 }
 
@@ -57,7 +57,10 @@ export const isAtId = (address: PreviewAddress, { sandboxId, openedBy }: Access)
  */
 export const checkAtId = (address: PreviewAddress, access: Access): void => {
   if (isAtId(address, access)) return
-  throw new Problem('bad_request', `Previews take this at the id of the sandbox only: ${access.sandboxId}.`)
+  throw new Problem(
+    'bad_request',
+    `This call needs the id of the sandbox in its address, not the name: ${access.sandboxId}.`,
+  )
 }
 
 export const showPreview = async (inside: Pick<Inside, 'request'>, show: Show): Promise<void> => {

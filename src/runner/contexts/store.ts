@@ -108,7 +108,7 @@ export class ContextStore {
 
   async putPart(name: ContextName, uploadId: string, number: number, body: Body): Promise<Part> {
     if (!(number >= 1 && number <= this.limits.partsOfUpload))
-      throw new Problem('bad_request', `A part has a number from 1 to ${this.limits.partsOfUpload}.`)
+      throw new Problem('bad_request', `partNumber must be from 1 to ${this.limits.partsOfUpload}.`)
     await this.#getUpload(name, uploadId)
     return await this.#taking.run(name, body, async (pieces) => {
       const part = await this.#keep(name, pieces)
