@@ -304,7 +304,7 @@ suite('permissions of file calls through the agent', () => {
     const kind = fc.constantFrom(kinds.fileStat, kinds.fileList, kinds.fileRead, kinds.fileWrite, kinds.fileMkdir)
     const path = fc.constantFrom(box.at('fuzz'), box.at('fifo'), '', box.at('plain'))
     const request = fc
-      .tuple(kind, path, fc.uint8Array({ maxLength: 24 }))
+      .tuple(kind, path, fc.uint8Array({ maxLength: 24, size: 'max' }))
       .map(([kind, path, rest]) =>
         encodeFrame(kind, Buffer.concat([new FieldWriter().string(me).string(path).done(), rest])),
       )

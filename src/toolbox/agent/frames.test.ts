@@ -13,7 +13,7 @@ import {
   maxPayloadBytes,
 } from './frames.ts'
 
-const bytes = fc.uint8Array({ maxLength: 300 }).map((array) => Buffer.from(array))
+const bytes = fc.uint8Array({ maxLength: 300, size: 'max' }).map((array) => Buffer.from(array))
 const output: number[] = [kinds.stdout, kinds.stderr, kinds.text]
 const frame = fc
   .record({ kind: fc.nat(255), payload: bytes }, { noNullPrototype: true })
@@ -37,14 +37,18 @@ suite('frames between the gate and the agent', () => {
 
   test('`FrameDecoder` turns whatever bytes it gets into frames of limited size, or throws a BadFrame', () => {
     fc.assert(
-      fc.property(fc.uint8Array({ maxLength: 5000 }), fc.array(fc.nat(), { maxLength: 9 }), (random, cuts) => {
-        try {
-          const frames = decodeInPieces(Buffer.from(random), cuts)
-          assert.ok(frames.every(({ payload }) => payload.length <= maxPayloadBytes))
-        } catch (error) {
-          assert.ok(error instanceof BadFrame)
-        }
-      }),
+      fc.property(
+        fc.uint8Array({ maxLength: 5000, size: 'max' }),
+        fc.array(fc.nat(), { maxLength: 9 }),
+        (random, cuts) => {
+          try {
+            const frames = decodeInPieces(Buffer.from(random), cuts)
+            assert.ok(frames.every(({ payload }) => payload.length <= maxPayloadBytes))
+          } catch (error) {
+            assert.ok(error instanceof BadFrame)
+          }
+        },
+      ),
     )
   })
 
@@ -105,7 +109,7 @@ suite('fields in the payload of a frame', () => {
 
   test('`FieldReader` returns fields from any bytes of a frame, or throws a BadFrame', () => {
     fc.assert(
-      fc.property(fc.uint8Array({ maxLength: 100 }), (random) => {
+      fc.property(fc.uint8Array({ maxLength: 100, size: 'max' }), (random) => {
         const fields = new FieldReader(Buffer.from(random))
         try {
           fields.u8()

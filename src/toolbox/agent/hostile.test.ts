@@ -19,7 +19,7 @@ const exec = (...argv: string[]): Buffer => {
 
 // Any frame except SHUTDOWN, which would end the agent, and a valid DIAL, which would connect to a random port.
 const anyFrame = fc
-  .tuple(fc.nat(255), fc.uint8Array({ maxLength: 60 }))
+  .tuple(fc.nat(255), fc.uint8Array({ maxLength: 60, size: 'max' }))
   .filter(([kind, payload]) => kind !== kinds.shutdown && !(kind === kinds.dial && payload.length === 2))
   .map(([kind, payload]) => encodeFrame(kind, payload))
 const truncatedExec = fc.nat(200).map((size) => exec('/bin/true').subarray(0, size))
@@ -28,7 +28,7 @@ const changedExec = fc.tuple(fc.nat(40), fc.nat(255)).map(([at, value]) => {
   if (at > 4) frame[at] = value
   return frame
 })
-const noise = fc.uint8Array({ maxLength: 200 }).map((bytes) => {
+const noise = fc.uint8Array({ maxLength: 200, size: 'max' }).map((bytes) => {
   // `bytes[3]` is the highest byte of the frame's length. 0xff makes the agent refuse the frame. With a small length, the agent
   // would wait for the payload.
   if (bytes.length > 3) bytes[3] = 0xff

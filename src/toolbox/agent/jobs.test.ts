@@ -371,7 +371,7 @@ suite('`attach` to a job of the agent, and other calls for jobs', () => {
     const ids = fc.constantFrom('target', 'nobody', '')
     const kind = fc.constantFrom(kinds.spawn, kinds.attach, kinds.input, kinds.closeInput, kinds.resize, kinds.list)
     const request = fc
-      .tuple(kind, ids, fc.uint8Array({ maxLength: 40 }))
+      .tuple(kind, ids, fc.uint8Array({ maxLength: 40, size: 'max' }))
       .map(([kind, id, rest]) => encodeFrame(kind, Buffer.concat([new FieldWriter().string(id).done(), rest])))
     await fc.assert(
       fc.asyncProperty(fc.array(request, { minLength: 1, maxLength: 3 }), async (sent) => {

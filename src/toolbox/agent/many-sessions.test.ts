@@ -146,7 +146,7 @@ suite('many sessions in one agent, and random requests', () => {
       ...[kinds.commandShow, kinds.commandAttach, kinds.commandInput],
     )
     const request = fc
-      .tuple(kind, ids, fc.constantFrom('c', 'd', ''), fc.uint8Array({ maxLength: 40 }))
+      .tuple(kind, ids, fc.constantFrom('c', 'd', ''), fc.uint8Array({ maxLength: 40, size: 'max' }))
       .map(([kind, id, command, rest]) =>
         encodeFrame(kind, Buffer.concat([new FieldWriter().string(id).string(command).done(), rest])),
       )
