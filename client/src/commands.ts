@@ -45,7 +45,7 @@ const whole =
 
 const several = (text: string, before: string[] | undefined): string[] => [...(before ?? []), text]
 
-const jsonOption = () => new Option('--json', 'as JSON')
+const jsonOption = () => new Option('--json', 'print JSON')
 
 /** Exits with code 64 after a wrong command line, and with 0 after help was shown. */
 const exitOnUsage = (command: Command): Command =>
@@ -55,9 +55,10 @@ export const addCommands = (program: Command, host: Host): void => {
   // Makes an option after the name of a subcommand belong to the subcommand.
   program.enablePositionalOptions()
   const connecting = () => [
-    new Option('--organization <id>', 'in this organization; default: that of the key, or your personal one').env(
-      'ALCOVE_ORGANIZATION_ID',
-    ),
+    new Option(
+      '--organization <id>',
+      'use this organization; default: the organization of the key, or your personal organization',
+    ).env('ALCOVE_ORGANIZATION_ID'),
     ...(host.options?.() ?? []),
   ]
 
@@ -103,10 +104,13 @@ export const addCommands = (program: Command, host: Host): void => {
     new Option('--disk <n>', 'disk, in GiB').argParser(whole(1)),
   ]
   const making = () => [
-    new Option('--image <image>', 'make it from this image of a registry').conflicts('snapshot'),
-    new Option('--snapshot <snapshot>', 'make it from this snapshot'),
-    new Option('--name <name>', 'its name'),
-    new Option('-e, --env <name=value>', 'a variable of the sandbox; a name alone takes yours').argParser(several),
+    new Option('--image <image>', 'make the sandbox from this image of a registry').conflicts('snapshot'),
+    new Option('--snapshot <snapshot>', 'make the sandbox from this snapshot'),
+    new Option('--name <name>', 'the name of the sandbox'),
+    new Option(
+      '-e, --env <name=value>',
+      'a variable of the sandbox; with a name alone, the value of your own variable',
+    ).argParser(several),
     ...sizes(),
   ]
 
@@ -123,7 +127,10 @@ export const addCommands = (program: Command, host: Host): void => {
     )
 
   add(program, 'exec', 'run a command in a sandbox', [
-    new Option('-e, --env <name=value>', 'a variable of the command; a name alone takes yours').argParser(several),
+    new Option(
+      '-e, --env <name=value>',
+      'a variable of the command; with a name alone, the value of your own variable',
+    ).argParser(several),
   ])
     .argument('<sandbox>', 'id or name')
     .argument('<command...>', 'the command with its arguments, after --')
@@ -139,7 +146,7 @@ export const addCommands = (program: Command, host: Host): void => {
   add(sandbox, 'create', 'make a sandbox, and print its id', [
     ...making(),
     new Option('--label <name=value>', 'a label').argParser(several),
-    new Option('--auto-stop <minutes>', 'stop it after so long without use; 0: never').argParser(whole(0)),
+    new Option('--auto-stop <minutes>', 'stop the sandbox after this time without use; 0: never').argParser(whole(0)),
     jsonOption(),
   ]).action(working(async (work, options: CreateOptions & Json) => (await verbs()).createSandbox(work, options)))
   add(
@@ -147,9 +154,9 @@ export const addCommands = (program: Command, host: Host): void => {
     'list',
     'list the sandboxes',
     [
-      new Option('--state <state>', 'only those in this state; may be given several times').argParser(several),
-      new Option('--label <name=value>', 'only those with this label').argParser(several),
-      new Option('--name <prefix>', 'only those whose name begins so'),
+      new Option('--state <state>', 'only sandboxes in this state; may be given several times').argParser(several),
+      new Option('--label <name=value>', 'only sandboxes with this label').argParser(several),
+      new Option('--name <prefix>', 'only sandboxes whose name begins with this text'),
       jsonOption(),
     ],
     { isDefault: true },
@@ -161,12 +168,13 @@ export const addCommands = (program: Command, host: Host): void => {
     .action(working(async ({ api }, options: Json, name: string) => (await verbs()).showSandbox(api, name, options)))
   const moves = {
     start: 'start sandboxes that are stopped, paused or archived',
-    stop: 'stop sandboxes; what runs in them ends',
-    pause: 'freeze sandboxes with everything that runs in them; start lets them go on',
-    archive: 'put the disks of sandboxes into the object store; start brings them back',
+    stop: 'stop sandboxes and end their processes',
+    pause: 'freeze sandboxes and all their processes; start lets them continue',
+    archive: 'move the disks of sandboxes to the object store; start brings the sandboxes back',
   } as const
   for (const verb of ['start', 'stop', 'pause', 'archive'] as const) {
-    const options = verb === 'stop' ? [new Option('--force', 'at once, without asking its processes to end')] : []
+    const options =
+      verb === 'stop' ? [new Option('--force', 'stop immediately, without asking the processes to end')] : []
     const moving = add(sandbox, verb, moves[verb], [...options, jsonOption()])
       .argument('<sandboxes...>', 'ids or names')
       .action(
@@ -177,8 +185,8 @@ export const addCommands = (program: Command, host: Host): void => {
     // The command `start` also resumes a paused sandbox, so `resume` is another name for this command.
     if (verb === 'start') moving.alias('resume')
   }
-  add(sandbox, 'fork', 'make another sandbox with the disk of this one, and print its id', [
-    new Option('--name <name>', 'the name of the new one'),
+  add(sandbox, 'fork', 'make another sandbox with a copy of the disk, and print its id', [
+    new Option('--name <name>', 'the name of the new sandbox'),
     jsonOption(),
   ])
     .argument('<sandbox>', 'id or name')
@@ -187,7 +195,7 @@ export const addCommands = (program: Command, host: Host): void => {
         (await verbs()).forkSandbox(api, name, options),
       ),
     )
-  add(sandbox, 'delete', 'delete sandboxes, whatever they are doing', [jsonOption()])
+  add(sandbox, 'delete', 'delete sandboxes, in any state', [jsonOption()])
     .alias('rm')
     .argument('<sandboxes...>', 'ids or names')
     .action(
@@ -195,7 +203,7 @@ export const addCommands = (program: Command, host: Host): void => {
     )
 
   add(program, 'shell', 'open a terminal in a sandbox', [
-    new Option('--attach <id>', 'go back to the terminal whose connection was lost'),
+    new Option('--attach <id>', 'return to a terminal after a lost connection'),
   ])
     .argument('<sandbox>', 'id or name')
     .action(
@@ -203,7 +211,7 @@ export const addCommands = (program: Command, host: Host): void => {
         (await import('./command/shell.ts')).shell(work, name, options),
       ),
     )
-  add(program, 'cp', 'copy a file or a directory: SANDBOX:PATH is in a sandbox, and any other path is here')
+  add(program, 'cp', 'copy a file or a directory: SANDBOX:PATH is in a sandbox, and any other path is on this machine')
     .argument('<from>')
     .argument('<to>')
     .action(
@@ -212,8 +220,8 @@ export const addCommands = (program: Command, host: Host): void => {
       ),
     )
   add(program, 'logs', 'show what the entrypoint of a sandbox has written', [
-    new Option('-f, --follow', 'and what it writes from now on, until it ends'),
-    new Option('--build', 'the log of the build of its image instead'),
+    new Option('-f, --follow', 'also show new output, until the entrypoint ends'),
+    new Option('--build', 'show the log of the build of the image instead'),
     jsonOption().conflicts(['follow', 'build']),
   ])
     .argument('<sandbox>', 'id or name')
@@ -224,19 +232,19 @@ export const addCommands = (program: Command, host: Host): void => {
     )
   add(program, 'port', 'forward ports of this machine to ports in a sandbox, for any protocol over TCP', [jsonOption()])
     .argument('<sandbox>', 'id or name')
-    .argument('<ports...>', 'PORT, or PORT:LOCAL for another port here; a LOCAL of 0 is any free one')
+    .argument('<ports...>', 'PORT, or PORT:LOCAL for another port on this machine; a LOCAL of 0 is any free port')
     .action(
       working(async (work, options: Json, name: string, ports: string[]) =>
         (await import('./command/port.ts')).port(work, name, ports, options),
       ),
     )
 
-  const snapshot = group('snapshot', 'snapshots: what sandboxes are made from')
+  const snapshot = group('snapshot', 'snapshots: images from which sandboxes are made')
   const snapshots = () => import('./snapshots/snapshots.ts')
   add(snapshot, 'create', 'make a snapshot, and show the log while it is made', [
-    new Option('--image <image>', 'of this image of a registry'),
-    new Option('--dockerfile <file>', 'of this Dockerfile; it cannot COPY files of this machine'),
-    new Option('--sandbox <sandbox>', 'of the disk of this sandbox'),
+    new Option('--image <image>', 'make the snapshot from this image of a registry'),
+    new Option('--dockerfile <file>', 'make the snapshot from this Dockerfile; COPY cannot copy files of this machine'),
+    new Option('--sandbox <sandbox>', 'make the snapshot from the disk of this sandbox'),
     ...sizes(),
     jsonOption(),
   ])
@@ -249,7 +257,7 @@ export const addCommands = (program: Command, host: Host): void => {
   add(snapshot, 'list', 'list the snapshots', [jsonOption()], { isDefault: true }).action(
     working(async ({ api }, options: Json) => (await snapshots()).listSnapshots(api, options)),
   )
-  add(snapshot, 'delete', 'delete snapshots; sandboxes made from them live on', [jsonOption()])
+  add(snapshot, 'delete', 'delete snapshots; existing sandboxes stay', [jsonOption()])
     .alias('rm')
     .argument('<snapshots...>', 'ids or names')
     .action(
@@ -261,10 +269,11 @@ export const addCommands = (program: Command, host: Host): void => {
   const key = group('key', 'API keys: make, list and delete them')
   const keys = () => import('./keys/keys.ts')
   add(key, 'create', 'make a key, and print it', [
-    new Option('--permission <permission>', 'what it allows; default: write:sandboxes and delete:sandboxes').argParser(
-      several,
-    ),
-    new Option('--expires <when>', 'a time, or a number of days such as 30d; default: never'),
+    new Option(
+      '--permission <permission>',
+      'a permission of the key; default: write:sandboxes and delete:sandboxes',
+    ).argParser(several),
+    new Option('--expires <when>', 'when the key expires: a time, or a number of days such as 30d; default: never'),
     jsonOption(),
   ])
     .argument('<name>')
@@ -276,7 +285,7 @@ export const addCommands = (program: Command, host: Host): void => {
   add(key, 'list', 'list the keys, without their values', [jsonOption()]).action(
     working(async ({ api }, options: Json) => (await keys()).listKeys(api, options)),
   )
-  add(key, 'delete', 'delete keys, which end at once', [jsonOption()])
+  add(key, 'delete', 'delete keys; they stop working immediately', [jsonOption()])
     .alias('rm')
     .argument('<names...>')
     .action(working(async ({ api }, options: Json, names: string[]) => (await keys()).deleteKeys(api, names, options)))
@@ -298,7 +307,7 @@ export const addCommands = (program: Command, host: Host): void => {
     return { login, logout, file: ownSessionFile(host.env) }
   }
   const login = exitOnUsage(program.command('login'))
-    .description('sign in to a server, by a code that you enter in any browser')
+    .description('sign in to a server, with a code that you enter in any browser')
     .addOption(new Option('--url <url>', 'the server').default(host.env['ALCOVE_API_URL'] || defaultServer))
     .action(async (options: Options & { url: string }) => {
       using interruption = new Interruption()

@@ -74,14 +74,14 @@ const createCommandLine = (): Command => {
 
   program
     .command('up')
-    .description('start the server and keep it running; sandboxes outlive it')
+    .description('start the server and keep it running; sandboxes keep running when the server ends')
     .addOption(dataOption())
     .addOption(
-      new Option('--port <n>', 'port of the API; toolboxes and SSH take the next two')
+      new Option('--port <n>', 'port of the API; toolboxes and SSH use the next two ports')
         .argParser(portNumber)
         .default(4600),
     )
-    .option('--host <address>', 'address to listen on; 0.0.0.0 for every one', '127.0.0.1')
+    .option('--host <address>', 'address to listen on; 0.0.0.0 for all addresses', '127.0.0.1')
     .option('--public-host <name>', 'the name or address under which clients reach this machine')
     .option('--hosts <address>', 'let other machines join, at this address of this machine (ports 4603 and 4604)')
     .action(async (options) => {
@@ -107,14 +107,14 @@ const createCommandLine = (): Command => {
 
   program
     .command('status')
-    .description('show what runs')
+    .description('show the programs and sandboxes that are running')
     .addOption(dataOption())
     .option('--json', 'as JSON')
     .action(async ({ data, json }) => (await import('./status.ts')).status(data, { json: json === true }))
 
   program
     .command('key')
-    .description('print the API key of the first admin, and nothing else')
+    .description('print only the API key of the first admin')
     .addOption(dataOption())
     .action(async ({ data }) => (await import('./key.ts')).key(data))
 
@@ -128,7 +128,7 @@ const createCommandLine = (): Command => {
     .command('add <email>')
     .description('make an account and print its password')
     .addOption(dataOption())
-    .option('--name <name>', 'what the person is called')
+    .option('--name <name>', 'the name of the person')
     .action(async (email, { data, name }) => (await import('./user.ts')).addUser(data, email, name))
   user
     .command('password <email>')
@@ -162,7 +162,7 @@ const createCommandLine = (): Command => {
     .option('--host <address>', 'with https://: the address on which the gate listens for clients', '127.0.0.1')
     .option(
       '--address <address>',
-      'the address at which other machines reach this one. Default with https://: its address towards the server. With http://, give the address of the server’s --hosts',
+      'the address at which other machines reach this machine. Default with https://: the address that this machine uses to reach the server. With http://, give the address of the server’s --hosts',
     )
     .option('--public-url <url>', 'with https://: where clients reach the gate of this machine directly')
     .action(async (given) => {
@@ -178,11 +178,11 @@ const createCommandLine = (): Command => {
     .command('add <id>')
     .description('let a runner join this server, and print its token')
     .addOption(dataOption())
-    .option('--region <id>', 'where it will be', 'local')
+    .option('--region <id>', 'the region of the runner', 'local')
     .action(async (id, { data, region }) => (await import('./runner.ts')).addRunner(data, id, region))
   runner
     .command('token <id>')
-    .description('print a new token for a runner; its former token stops working')
+    .description('print a new token for a runner; its old token stops working')
     .addOption(dataOption())
     .action(async (id, { data }) => (await import('./runner.ts')).renewToken(data, id))
   runner
@@ -194,9 +194,9 @@ const createCommandLine = (): Command => {
     .command('drain <id>')
     .description('give a runner no new sandboxes; its sandboxes keep running, or move with --move')
     .addOption(dataOption())
-    .option('--move', 'move its sandboxes to other runners too; running ones are stopped and started again there')
-    .option('--yes', 'with --move: do not ask')
-    .addOption(new Option('--undo', 'give it new sandboxes again').conflicts('move'))
+    .option('--move', 'also move its sandboxes to other runners; running sandboxes are stopped and started again there')
+    .option('--yes', 'with --move: do not ask for confirmation')
+    .addOption(new Option('--undo', 'let the runner get new sandboxes again').conflicts('move'))
     .action(async (id, { data, undo, move, yes }) => {
       const { drainRunner, emptyRunner } = await import('./runner.ts')
       if (move) await emptyRunner(data, id, yes === true)
@@ -209,9 +209,9 @@ const createCommandLine = (): Command => {
     .action(async (id, { data }) => (await import('./runner.ts')).loseRunner(data, id))
   runner
     .command('remove <id>')
-    .description('take a runner out of service for good')
+    .description('remove a runner permanently')
     .addOption(dataOption())
-    .option('--force', 'remove it although it has sandboxes: they are lost, unless the store has a copy')
+    .option('--force', 'also remove a runner that has sandboxes; sandboxes without a copy in the store are lost')
     .action(async (id, { data, force }) => (await import('./runner.ts')).removeRunner(data, id, force === true))
 
   const region = program
@@ -235,13 +235,15 @@ const createCommandLine = (): Command => {
     .addOption(dataOption())
   images
     .command('renew')
-    .description('build the default image from current packages; new sandboxes use it, the others keep theirs')
+    .description(
+      'build the default image from current packages; new sandboxes use it, existing sandboxes keep their image',
+    )
     .addOption(dataOption())
     .action(async ({ data }) => (await import('./images.ts')).renewImages(data))
 
   addCommands(program, {
     connect,
-    options: () => [namedData('the server that runs in this data directory, with its admin key')],
+    options: () => [namedData('use the server with this data directory, and its admin key')],
     serverUrl: async ({ data }: { data?: string }) =>
       data === undefined ? undefined : (await import('./ask-server.ts')).serverOf(data).url,
     env: process.env,
@@ -249,7 +251,7 @@ const createCommandLine = (): Command => {
 
   program
     .command('doctor')
-    .description('show what this host offers, and what each missing thing costs')
+    .description('show what this host offers, and what does not work without each missing feature')
     .addOption(dataOption())
     .option('--peer <url>', 'check only whether this machine can join a server, such as https://ADDRESS:4603')
     .option(
@@ -271,7 +273,7 @@ const createCommandLine = (): Command => {
   program
     .command('test')
     .description('run the tests of this checkout')
-    .argument('[files...]', 'parts of the paths of the test files to run; everything without any')
+    .argument('[files...]', 'parts of the paths of the test files to run; without any, all tests run')
     .option('--name <text>', 'only the tests whose name holds this text')
     .option('--check', 'only format, lint and types')
     .option('--faults', 'only the fault ring: programs are killed at random while sandboxes are used')
