@@ -136,7 +136,7 @@ export const Shell = () => {
       <main className="main" id="content">
         {!isConnected && (
           <div className="link-lost" role="status">
-            The connection to the server is lost. This page shows what was known before; it tries again by itself.
+            The connection to the server was lost. This page shows the last known data and reconnects automatically.
           </div>
         )}
         {/* With the key, another organization gets a new page: typed text and selections must not be carried over. */}

@@ -40,7 +40,7 @@ export const Confirm = ({ title, children, verb, typed, isOpen, onClose, onConfi
         <TextField
           label={
             <>
-              Type <code>{typed}</code> to go on
+              Type <code>{typed}</code> to continue
             </>
           }
           value={text}

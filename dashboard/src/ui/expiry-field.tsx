@@ -30,12 +30,7 @@ export const ExpiryField = ({ label, hint, value, onChange, neverLabel }: Props)
       options={[...(neverLabel === undefined ? [] : [{ value: never, label: neverLabel }]), ...choices]}
     />
     {value.days === onDate && (
-      <TextField
-        label="Date of the end"
-        type="date"
-        value={value.date}
-        onChange={(date) => onChange({ ...value, date })}
-      />
+      <TextField label="Expiry date" type="date" value={value.date} onChange={(date) => onChange({ ...value, date })} />
     )}
   </div>
 )

@@ -12,7 +12,7 @@ import { LinkedAccounts } from './linked-accounts.tsx'
 import { PendingLinks } from './pending-links.tsx'
 
 const themeOptions = [
-  { value: 'system', label: 'As the system has them' },
+  { value: 'system', label: 'Same as the system' },
   { value: 'light', label: 'Light' },
   { value: 'dark', label: 'Dark' },
 ]

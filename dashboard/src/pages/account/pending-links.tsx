@@ -66,15 +66,15 @@ export const PendingLinks = () => {
       >
         {open?.what === 'reject' ? (
           <p>
-            The account at <strong className="wrap-anywhere">{open.link.idpName}</strong> does not sign in as you. Your
-            own account stays as it is.
+            The account at <strong className="wrap-anywhere">{open.link.idpName}</strong> cannot sign in as you. Your
+            own account does not change.
           </p>
         ) : (
           <p>
-            From now on, whoever signs in with this account at{' '}
+            From now on, anyone who signs in with this account at{' '}
             <strong className="wrap-anywhere">{open?.link.idpName}</strong> is signed in as you, in all of your
-            organizations. Whoever runs that identity provider can do so, too. Confirm only if it was you, and if you
-            trust them.
+            organizations. The operator of that identity provider can do this, too. Confirm only if you started this
+            sign-in, and if you trust the operator.
           </p>
         )}
       </Confirm>

@@ -114,7 +114,7 @@ export const Filters = ({ search, onChange }: Props) => {
       {isFiltered && (
         <div>
           <Button compact onClick={() => onChange(search.server ? { server: true } : {})}>
-            Take all filters away
+            Remove all filters
           </Button>
         </div>
       )}

@@ -108,7 +108,7 @@ const AuditPage = () => {
       ) : (
         <div className="card">
           <Empty title="You may not read the audit log">
-            An owner of the organization can give you the role Auditor, on the page of members.
+            An owner of the organization can give you the role Auditor on the page “Members”.
           </Empty>
         </div>
       )}

@@ -44,7 +44,7 @@ const Switch = ({ isOn, isOperator }: { isOn: boolean; isOperator: boolean }) =>
       await queries.invalidateQueries({ queryKey: ['organizations'] })
       await queries.invalidateQueries({ queryKey: [organizationId, 'identity-providers'] })
     } catch (error) {
-      toastError('Single sign-on could not be switched', error)
+      toastError('Single sign-on could not be switched on or off', error)
     } finally {
       setBusy(false)
     }
@@ -92,13 +92,13 @@ const IdentityProvidersPage = () => {
     if (organization?.personal)
       return (
         <Empty title="A personal organization has no single sign-on">
-          Make an organization in the menu of organizations to sign in others by their identity provider.
+          To let others sign in with their identity provider, make an organization in the menu of organizations.
         </Empty>
       )
     if (standing !== undefined && !mayManage)
       return (
         <Empty title="You may not manage single sign-on">
-          An owner of the organization can give you the role SSO Admin, on the page of members.
+          An owner of the organization can give you the role SSO Admin on the page “Members”.
         </Empty>
       )
     if (isClosed)

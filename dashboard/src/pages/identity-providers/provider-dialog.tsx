@@ -172,7 +172,7 @@ export const ProviderDialog = ({ provider, onClose, onSaved }: Props) => {
         onChange={(value) => set('domains', value)}
       />
       <CheckField
-        label="Addresses of every domain may sign in"
+        label="People with addresses in any domain may sign in"
         checked={form.allowAnyDomain}
         onChange={(value) => set('allowAnyDomain', value)}
       />

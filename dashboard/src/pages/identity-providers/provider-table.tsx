@@ -91,8 +91,8 @@ export const ProviderTable = ({ providers, onChanged }: { providers: readonly Pr
         onConfirm={() => remove(deleting!)}
       >
         <p>
-          Nobody signs in by <strong className="wrap-anywhere">{deleting?.name}</strong> any more, and the links of
-          accounts to it are forgotten. Its domains are free for other providers. Members stay members.
+          Nobody can sign in with <strong className="wrap-anywhere">{deleting?.name}</strong> any longer, and its links
+          to accounts are deleted. Other providers can then use its domains. Members stay members.
         </p>
       </Confirm>
     </div>

@@ -41,14 +41,14 @@ export const TestConnection = ({ issuerUrl }: { issuerUrl: string }) => {
         {shown?.error !== undefined && <ErrorNotice error={shown.error} />}
         {shown?.answer?.success === true && (
           <div className="notice ok">
-            The provider answers, as <bdi>{shown.answer.issuer ?? issuerUrl}</bdi>. Whether it accepts the client id and
-            the secret shows at the first sign-in.
+            The provider answers, as <bdi>{shown.answer.issuer ?? issuerUrl}</bdi>. This test cannot check the client id
+            and the secret; the first sign-in checks them.
           </div>
         )}
         {shown?.answer?.success === false && (
           <div className="notice danger">
             The provider cannot be used:{' '}
-            <bdi>{shown.answer.error ?? 'it gave no answer that this server understands'}</bdi>
+            <bdi>{shown.answer.error ?? 'the provider sent an answer that this server does not understand'}</bdi>
           </div>
         )}
       </div>

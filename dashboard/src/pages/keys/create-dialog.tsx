@@ -74,7 +74,7 @@ export const CreateDialog = ({ standing, onClose, onCreated }: Props) => {
       <div className="field-grid">
         <TextField
           label="Name"
-          hint="What it is for, such as ci"
+          hint="What the key is for, such as ci"
           value={name}
           onChange={setName}
           maxLength={255}

@@ -61,7 +61,7 @@ const KeysPage = () => {
           keys.length === 0 ? (
             <div className="card">
               <Empty title="There are no keys yet" action={createButton}>
-                Create one, and give it to a program: it can then make sandboxes in this organization.
+                Create a key, and give the key to a program. The program can then create sandboxes in this organization.
               </Empty>
             </div>
           ) : (
@@ -100,7 +100,7 @@ const KeysPage = () => {
           {deleting !== undefined && deleting.userId !== standing?.userId && (
             <> of {emails.get(deleting.userId) ?? 'a former member'}</>
           )}{' '}
-          are refused from now on. Keys that were made with this key end too.
+          are refused from now on. Keys that were made with this key are deleted too.
         </p>
       </Confirm>
     </Page>

@@ -97,8 +97,8 @@ export const Invitations = ({ invitations, isOwner, onInvite }: Props) => {
         onConfirm={() => cancel(cancelling!)}
       >
         <p className="wrap-anywhere">
-          <strong>{cancelling?.email}</strong> can no longer accept it. If the e-mail has not been sent yet, it is not
-          sent.
+          <strong>{cancelling?.email}</strong> can no longer accept the invitation. If the e-mail has not been sent yet,
+          it will not be sent.
         </p>
       </Confirm>
     </div>

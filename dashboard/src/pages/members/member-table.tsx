@@ -125,7 +125,7 @@ export const MemberTable = ({ members, isOwner }: { members: readonly Member[]; 
       >
         <p className="wrap-anywhere">
           <strong>{doing?.member.email}</strong> can no longer use this organization, and all of their keys here are
-          deleted at once. What they made, such as sandboxes, stays.
+          deleted at once. Everything that they made, such as sandboxes, stays.
         </p>
       </Confirm>
       <Confirm

@@ -81,8 +81,8 @@ export const Roles = ({ isOwner }: { isOwner: boolean }) => {
             onConfirm={() => remove(deleting!)}
           >
             <p>
-              <strong className="wrap-anywhere">{deleting?.name}</strong> is taken from everybody who has it, in
-              invitations too. Their keys lose what only this role allowed.
+              <strong className="wrap-anywhere">{deleting?.name}</strong> is removed from all members and invitations
+              that have it. Keys of these members lose the permissions that only this role gave.
             </p>
           </Confirm>
         </div>

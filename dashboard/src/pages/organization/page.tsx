@@ -22,8 +22,9 @@ const OrganizationPage = () => {
       {organization.suspended && (
         <div className="notice danger" role="alert">
           <strong>This organization is suspended</strong>
-          {organization.suspendedUntil !== null && ` until ${timeText(organization.suspendedUntil)}`}. Nothing new
-          starts, and what runs is stopped {organization.suspensionCleanupGracePeriodHours} hours after the beginning.
+          {organization.suspendedUntil !== null && ` until ${timeText(organization.suspendedUntil)}`}. Nothing new can
+          start, and running sandboxes are stopped {organization.suspensionCleanupGracePeriodHours} hours after the
+          suspension began.
           {organization.suspensionReason !== null && (
             <div>
               Reason: <bdi>{organization.suspensionReason}</bdi>

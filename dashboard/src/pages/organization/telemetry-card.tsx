@@ -19,7 +19,7 @@ const TelemetryDialog = ({ organization, onClose }: { organization: Organization
     const body = { endpoint: endpoint.trim(), headers: headersOf(lines) }
     await answerOf(control.PUT(path, { params: { path: { organizationId: organization.id } }, body } as never))
     await queries.invalidateQueries({ queryKey: ['organizations'] })
-    toast('Telemetry is sent there now')
+    toast('Telemetry is now sent to the collector')
     onClose()
   }
   return (

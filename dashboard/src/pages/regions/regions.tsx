@@ -107,12 +107,13 @@ export const Regions = () => {
       <CredentialsDialog credentials={credentials} onClose={() => setCredentials([])} />
       <Confirm
         title={`Make new credentials in ${name}?`}
-        verb="Make new ones"
+        verb="Make new credentials"
         isOpen={renewed !== undefined}
         onClose={close}
         onConfirm={async () => setCredentials(await renew(asked!.region.id, renewed!))}
       >
-        The old credentials are refused from now on. The service in this region does not work until it has the new ones.
+        The old credentials are refused from now on. The service in this region does not work until it has the new
+        credentials.
       </Confirm>
       <Confirm
         title={`Delete the region ${name}?`}
@@ -124,7 +125,8 @@ export const Regions = () => {
           toast(`${name} is deleted`)
         }}
       >
-        Its credentials are refused from now on. The server refuses while runners, sandboxes or volumes are in it.
+        The credentials of the region are refused from now on. A region that still has runners, sandboxes or volumes
+        cannot be deleted.
       </Confirm>
     </section>
   )

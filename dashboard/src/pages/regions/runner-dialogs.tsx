@@ -76,11 +76,12 @@ export const RemoveRunnerDialog = ({ runner, onRemove, onClose }: RemoveProps) =
     >
       <div className="stack">
         <p>
-          Its token is refused from now on, and its name cannot be used again. While sandboxes have their disk on it (
-          {runner.sandboxes} now), the server refuses: drain it and archive them first.
+          The token of the runner is refused from now on, and the name cannot be used again. A runner that still has
+          disks of sandboxes ({runner.sandboxes} now) cannot be removed: drain the runner and archive the sandboxes
+          first.
         </p>
         <CheckField
-          label="Its disks are lost: remove the sandboxes and volumes on it too"
+          label="The disks of the runner are lost: also remove its sandboxes and volumes"
           checked={isForced}
           onChange={setForced}
         />

@@ -136,7 +136,7 @@ export const Runners = () => {
         onClose={close}
         onConfirm={() => setDrained(asked!.runner.id, true)}
       >
-        It gets no new sandboxes. Its present sandboxes continue to run. You can undo this at any time.
+        The runner gets no new sandboxes. Its existing sandboxes continue to run. You can undo this at any time.
       </Confirm>
       {asked?.action === 'remove' && (
         <RemoveRunnerDialog

@@ -93,7 +93,7 @@ const RegistriesPage = () => {
           toast(`${shownText(toRemove!.name)} is removed`)
         }}
       >
-        Later pulls do not use this account. Snapshots that were made from its images stay.
+        The server no longer uses this account to pull images. Snapshots that were made from these images stay.
       </Confirm>
     </Page>
   )

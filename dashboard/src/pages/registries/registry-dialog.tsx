@@ -45,7 +45,7 @@ export const RegistryDialog = ({ registry, onAdd, onChange, onClose }: RegistryD
       <TextField label="Address" hint="Such as registry.example.com" spellCheck={false} {...field('url')} />
       <TextField
         label="Project"
-        hint="The account is used for images whose names begin with this, such as team/tools. Empty: for all images"
+        hint="The account is used for images whose names begin with this text, such as team/tools. Leave empty for all images"
         spellCheck={false}
         {...field('project')}
       />

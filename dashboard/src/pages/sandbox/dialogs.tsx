@@ -85,7 +85,7 @@ export const DeleteDialog = ({ sandbox, onClose }: Props) => {
       onClose={onClose}
       onConfirm={() => change(actions.delete.run(sandbox.id))}
     >
-      Its processes end and its files are lost. This cannot be undone. Its snapshots, forks and volumes stay.
+      All processes end, and the files are deleted. This cannot be undone. Snapshots, forks and volumes stay.
     </Confirm>
   )
 }
@@ -100,8 +100,9 @@ export const ArchiveDialog = ({ sandbox, onClose }: Props) => {
       onClose={onClose}
       onConfirm={() => change(actions.archive.run(sandbox.id))}
     >
-      Its files are moved to the object store and no longer use the disk of a runner.
-      {sandbox.state !== 'stopped' && ' Its processes end first.'} Start brings it back, which takes longer than usual.
+      The files are moved to the object store and no longer use the disk of a runner.
+      {sandbox.state !== 'stopped' && ' All processes end first.'} “Start” brings the sandbox back, which takes longer
+      than usual.
     </Confirm>
   )
 }

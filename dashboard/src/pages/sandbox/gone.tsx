@@ -16,8 +16,8 @@ export const Gone = ({ sandboxId, name }: { sandboxId: string; name: string | un
     }
   >
     <div className="notice">
-      This organization has no sandbox with this id or name. It may have been deleted, or belong to another
-      organization. What happened to a deleted one stays here for 30 days, by its id.
+      This organization has no sandbox with this id or name. The sandbox may have been deleted, or belong to another
+      organization. For 30 days, the timeline of a deleted sandbox can be opened by the id of the sandbox.
     </div>
     <Timeline sandboxId={sandboxId} />
   </Page>

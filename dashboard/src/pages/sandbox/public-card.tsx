@@ -40,8 +40,8 @@ export const PublicCard = ({ sandbox }: { sandbox: Sandbox }) => {
         onClose={() => setAsking(false)}
         onConfirm={() => change(make(true))}
       >
-        Whoever knows an address sees what listens on that port, without signing in. This counts for all ports. The
-        toolbox stays closed.
+        Anyone who knows the address of a preview can open the server on that port, without signing in. This applies to
+        all ports. The toolbox stays closed.
       </Confirm>
     </SettingCard>
   )

@@ -95,7 +95,7 @@ export const CreateDialog = ({ snapshot = '', onClose }: { snapshot?: string; on
   return (
     <FormDialog title="Create a sandbox" isOpen isWide onClose={onClose} submit="Create" onSubmit={create}>
       <div className="filter-grid">
-        {text('name', 'Name', 'Empty: a name is made up')}
+        {text('name', 'Name', 'Leave empty to get a generated name')}
         <SelectField
           label="Made from"
           value={form.source}
@@ -139,7 +139,7 @@ export const CreateDialog = ({ snapshot = '', onClose }: { snapshot?: string; on
               ...(regions.data ?? []).map(({ id, name }) => ({ value: id, label: name })),
             ]}
           />
-          {text('user', 'User', 'Who runs commands; empty: that of the image')}
+          {text('user', 'User', 'The user who runs commands. Leave empty for the user of the image')}
           {text('labels', 'Labels', 'key=value, other=value')}
         </div>
       </details>

@@ -36,8 +36,8 @@ export const FirstSteps = () => {
       <div className="card-body">
         <h2>Your first sandbox</h2>
         <p className="muted">
-          A sandbox is a Linux machine of its own: it starts in milliseconds, keeps its files, and stops by itself when
-          nobody uses it.
+          A sandbox is a Linux machine of its own: it starts in milliseconds, keeps its files, and stops automatically
+          when nobody uses it.
         </p>
         <div className="row">
           <Button kind="primary" disabled={isBusy} onClick={() => void make()}>

@@ -112,7 +112,7 @@ const SandboxesPage = () => {
         onClose={() => setToDelete([])}
         onConfirm={() => run('delete', toDelete)}
       >
-        Their processes end and their files are gone. This cannot be undone. Snapshots and volumes stay.
+        All processes end, and the files are deleted. This cannot be undone. Snapshots and volumes stay.
       </Confirm>
       {isCreating && <CreateDialog onClose={() => setCreating(false)} />}
     </Page>

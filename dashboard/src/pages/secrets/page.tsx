@@ -62,8 +62,8 @@ const SecretsPage = () => {
           rows.length === 0 ? (
             text === '' ? (
               <Empty title="No secrets yet" action={makeButton}>
-                Make one, and name it when you create a sandbox: VARIABLE=secret. Programs inside use the variable as if
-                it were the key.
+                Make a secret, and name it when you create a sandbox: VARIABLE=secret. Programs in the sandbox use the
+                variable like the real key.
               </Empty>
             ) : (
               <Empty title="No secret has this name">Search for another part of a name.</Empty>
@@ -102,7 +102,8 @@ const SecretsPage = () => {
           toast(`${shownText(toDelete!.name)} is deleted`)
         }}
       >
-        It is removed from every sandbox that has it. Programs that run there keep a placeholder that no longer works.
+        The secret is removed from every sandbox that uses it. Programs that are running there keep a placeholder that
+        no longer works.
       </Confirm>
     </Page>
   )

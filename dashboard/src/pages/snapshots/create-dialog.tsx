@@ -74,7 +74,7 @@ export const CreateSnapshotDialog = ({ onClose }: { onClose: () => void }) => {
           </div>
           <TextArea
             label="Entrypoint"
-            hint="One argument in each line. If empty, the entrypoint of the image is used"
+            hint="One argument per line. Leave empty for the entrypoint of the image"
             className="input mono"
             rows={3}
             spellCheck={false}

@@ -53,10 +53,10 @@ const Found = ({ found, search, onCreate }: { found: SnapshotPage; search: Snaps
   if (found.items.length === 0)
     return isFiltered(search) || found.total > 0 ? (
       <Empty
-        title="No snapshot is here"
+        title="No snapshot was found"
         action={<Button onClick={() => void navigate({ to: '/snapshots', search: {} })}>Show all snapshots</Button>}
       >
-        None fits these filters.
+        No snapshot matches these filters.
       </Empty>
     ) : (
       <Empty
@@ -67,7 +67,7 @@ const Found = ({ found, search, onCreate }: { found: SnapshotPage; search: Snaps
           </Button>
         }
       >
-        A snapshot is a named image from which sandboxes are made. Make one of an image, or of a Dockerfile.
+        A snapshot is a named image from which sandboxes are made. Make a snapshot from an image or a Dockerfile.
       </Empty>
     )
   return (

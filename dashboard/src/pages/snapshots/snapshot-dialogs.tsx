@@ -49,7 +49,7 @@ export const useSnapshotActions = (onDeleted: () => void = () => {}) => {
           void refetch()
         }}
       >
-        No new sandboxes can be made from it until it is activated again. Sandboxes that were made from it stay.
+        No new sandboxes can be made from this snapshot until it is activated again. Existing sandboxes stay.
       </Confirm>
       <Confirm
         title={`Delete ${name}?`}
@@ -63,7 +63,7 @@ export const useSnapshotActions = (onDeleted: () => void = () => {}) => {
           void refetch()
         }}
       >
-        No new sandboxes can be made from it. Sandboxes that were made from it stay. This cannot be undone.
+        No new sandboxes can be made from this snapshot. Existing sandboxes stay. This cannot be undone.
       </Confirm>
     </>
   )

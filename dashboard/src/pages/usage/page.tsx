@@ -116,7 +116,7 @@ const UsagePage = () => {
             {data.regionUsage.length === 0 && (
               <div className="card">
                 <Empty title="No region is open to this organization">
-                  The operator of the server can give it a quota in a region.
+                  The operator of the server can give this organization a quota in a region.
                 </Empty>
               </div>
             )}

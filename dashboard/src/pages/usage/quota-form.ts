@@ -38,7 +38,7 @@ export const regionFields: readonly QuotaField[] = [
   { name: 'maxDiskPerSandbox', label: 'Disk of one sandbox (GiB)', hint: none, canBeAbsent: true },
   {
     name: 'maxDiskPerNonEphemeralSandbox',
-    label: 'Disk of a sandbox that outlives its stop (GiB)',
+    label: 'Disk of a sandbox that is kept after it stops (GiB)',
     hint: 'Empty: no limit of its own',
     canBeAbsent: true,
   },

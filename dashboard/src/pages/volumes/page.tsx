@@ -81,12 +81,16 @@ const VolumesPage = () => {
       description="A volume is a directory that several sandboxes mount. Its files stay when the sandboxes are deleted."
       actions={makeButton}
     >
-      <CheckField label="Show deleted ones of the last week" checked={withDeleted} onChange={setWithDeleted} />
+      <CheckField
+        label="Show volumes that were deleted in the last week"
+        checked={withDeleted}
+        onChange={setWithDeleted}
+      />
       <WhenLoaded query={query}>
         {(rows) =>
           rows.length === 0 ? (
             <Empty title="No volumes" action={makeButton}>
-              Make one, and name it and a path when you create a sandbox, such as data:/data.
+              Make a volume. When you create a sandbox, give the name of the volume and a path, such as data:/data.
             </Empty>
           ) : (
             <div className="card">
@@ -109,7 +113,7 @@ const VolumesPage = () => {
           toast(`${shownText(toDelete!.name)} is being deleted`)
         }}
       >
-        All files in it are lost. This cannot be undone. The server refuses while a sandbox mounts it.
+        All files in the volume are deleted. This cannot be undone. A volume that a sandbox mounts cannot be deleted.
       </Confirm>
     </Page>
   )

@@ -82,8 +82,8 @@ const WarmPoolsPage = () => {
         {(rows) =>
           rows.length === 0 ? (
             <Empty title="No warm pools yet" action={makeButton}>
-              Make one for a snapshot of which you often need sandboxes. They are given out as people ask, and made up
-              for in the background.
+              Make a warm pool for a snapshot that you often use. New sandboxes are taken from the pool, and the pool is
+              refilled in the background.
             </Empty>
           ) : (
             <div className="card">
@@ -119,8 +119,8 @@ const WarmPoolsPage = () => {
         onClose={close}
         onConfirm={() => setNumber(asked!.warmPool.id, 0)}
       >
-        Its number becomes 0, and the sandboxes that nobody has taken are deleted. The pool stays, and can be filled
-        again.
+        The number of sandboxes becomes 0, and the sandboxes that nobody has taken are deleted. The pool stays, and you
+        can fill it again.
       </Confirm>
       <Confirm
         title={`Delete the warm pool of ${name}?`}
@@ -132,7 +132,7 @@ const WarmPoolsPage = () => {
           toast(`The warm pool of ${name} is deleted`)
         }}
       >
-        Its unused sandboxes are deleted. Sandboxes that somebody has taken from it stay.
+        The sandboxes that nobody has taken are deleted. Sandboxes that somebody has taken from the pool stay.
       </Confirm>
     </Page>
   )

@@ -54,7 +54,7 @@ export const MakeWarmPoolDialog = ({ onMake, onClose }: MakeProps) => {
     >
       <TextField
         label="Snapshot"
-        hint="Its name or id"
+        hint="The name or id of the snapshot"
         list={listId}
         value={snapshot}
         onChange={setSnapshot}

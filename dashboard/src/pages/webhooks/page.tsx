@@ -57,7 +57,7 @@ const WebhooksPage = () => {
           {(rows) =>
             rows.length === 0 ? (
               <Empty title="No endpoints yet" action={addButton}>
-                Add the address of your own server. It gets a signed message for each event.
+                Add the address of your own server. The address gets a signed message for each event.
               </Empty>
             ) : (
               <EndpointTable rows={rows} onAction={begin} />
@@ -99,7 +99,7 @@ const WebhooksPage = () => {
         onConfirm={async () => setSecret((await rotate(asked!.endpoint.id)).secret)}
       >
         <span className="wrap-anywhere">
-          Messages to {url} are signed with the new one, and for another 24 hours also with the old one.
+          Messages to {url} are signed with the new secret and, for another 24 hours, also with the old secret.
         </span>
       </Confirm>
       <Confirm
@@ -109,7 +109,9 @@ const WebhooksPage = () => {
         onClose={close}
         onConfirm={() => change(asked!.endpoint.id, { disabled: true })}
       >
-        <span className="wrap-anywhere">{url} gets no more messages. Those that wait for it are given up.</span>
+        <span className="wrap-anywhere">
+          {url} gets no more messages. Messages that are waiting for this endpoint are not sent.
+        </span>
       </Confirm>
       <Confirm
         title="Remove the endpoint?"

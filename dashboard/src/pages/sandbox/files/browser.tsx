@@ -46,8 +46,8 @@ const Entries = ({
     <>
       {listing.isCut && (
         <div className="notice warn">
-          Only {listing.entries.length.toLocaleString('en')} entries of this directory are listed. Search finds the
-          others by name.
+          Only {listing.entries.length.toLocaleString('en')} entries of this directory are listed. Use the search to
+          find the other entries by name.
         </div>
       )}
       {entries.length === 0 ? (
@@ -149,9 +149,9 @@ export const Browser = ({ sandbox, directory, query, uploads, onDirectory, onFil
         onConfirm={async () => asked !== undefined && uploads.add(directory, asked.files)}
       >
         <p className="wrap-anywhere">
-          This directory has {asked?.replaced.length === 1 ? 'an entry' : `${asked?.replaced.length} entries`} of the
-          same name already: {shownName(asked?.replaced.slice(0, 5).join(', ') ?? '')}
-          {(asked?.replaced.length ?? 0) > 5 && '…'}. Files of the same path are replaced.
+          This directory already has {asked?.replaced.length === 1 ? 'an entry' : `${asked?.replaced.length} entries`}{' '}
+          with the same name: {shownName(asked?.replaced.slice(0, 5).join(', ') ?? '')}
+          {(asked?.replaced.length ?? 0) > 5 && '…'}. Files with the same path are replaced.
         </p>
       </Confirm>
     </DropZone>

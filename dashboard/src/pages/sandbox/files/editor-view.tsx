@@ -126,8 +126,8 @@ export const EditorView = ({ sandbox, path, info, text, onSaved }: EditorProps) 
         onConfirm={write}
       >
         <p className="wrap-anywhere">
-          Somebody has changed or deleted {shownName(name, 100)} since you opened it. Overwriting it loses their
-          changes. Your text stays here if you cancel.
+          Somebody has changed or deleted {shownName(name, 100)} since you opened it. If you overwrite the file, their
+          changes are lost. If you cancel, your text stays here.
         </p>
       </Confirm>
     </>

@@ -61,7 +61,8 @@ const LogsTab = ({ sandbox }: { sandbox: Sandbox }) => {
             if (source === undefined && sources.sessions.length === 0)
               return (
                 <Empty title="No logs yet" action={<Button onClick={() => void query.refetch()}>Refresh</Button>}>
-                  Commands of sessions, and the entrypoint of an image that has one, write logs.
+                  Commands of sessions write logs, and so does the entrypoint of the image, if the image has an
+                  entrypoint.
                 </Empty>
               )
             return (

@@ -73,8 +73,9 @@ const Running = ({ sandbox }: TabProps) => {
         <WhenLoaded query={query}>
           {(ports) =>
             ports.length === 0 ? (
-              <Empty title="Nothing listens on a port">
-                Start a server inside, for example <code>python3 -m http.server 8000</code>. It appears here.
+              <Empty title="No server listens on any port">
+                Start a server in the sandbox, for example <code>python3 -m http.server 8000</code>. Its port then
+                appears here.
               </Empty>
             ) : (
               <Table
@@ -112,7 +113,7 @@ const Resting = ({ sandbox }: TabProps) => {
   return (
     <div className="card">
       <Empty
-        title="Its ports are seen while it runs"
+        title="Ports can be shown only while the sandbox is running"
         action={
           isPossible('start', sandbox) && (
             <Button disabled={isBusy} onClick={() => void act('Start', actions.start.run(sandbox.id))}>

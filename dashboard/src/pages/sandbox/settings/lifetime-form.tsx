@@ -46,7 +46,7 @@ export const LifetimeForm = ({ sandbox }: { sandbox: Sandbox }) => {
       onDiscard={() => setText('')}
     >
       <TextField
-        label="Delete in so many minutes from now"
+        label="Delete this many minutes from now"
         hint={hint}
         inputMode="numeric"
         value={text}

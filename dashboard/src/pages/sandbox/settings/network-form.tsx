@@ -7,9 +7,9 @@ import { SettingForm } from './setting-card.tsx'
 import { useDraft } from './use-draft.ts'
 
 const modes: readonly { mode: NetworkMode; label: string }[] = [
-  { mode: 'open', label: 'Open: it reaches the Internet' },
-  { mode: 'closed', label: 'Closed: it reaches nothing outside' },
-  { mode: 'listed', label: 'Listed: it reaches only what stands below' },
+  { mode: 'open', label: 'Open: the sandbox reaches the Internet' },
+  { mode: 'closed', label: 'Closed: the sandbox has no network access' },
+  { mode: 'listed', label: 'Listed: the sandbox reaches only the domains and addresses below' },
 ]
 
 export const NetworkForm = ({ sandbox }: { sandbox: Sandbox }) => {

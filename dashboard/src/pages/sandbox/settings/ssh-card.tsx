@@ -40,7 +40,7 @@ export const SshCard = ({ sandbox }: { sandbox: Sandbox }) => {
     <SettingCard title="SSH access" hint="Everybody who has a token can open a shell in this sandbox.">
       <form className="row align-end" onSubmit={(event) => void make(event)}>
         <TextField
-          label="Minutes until it ends"
+          label="Minutes until the token expires"
           inputMode="numeric"
           error={isRight ? undefined : 'From 1 to 10080'}
           value={minutes}

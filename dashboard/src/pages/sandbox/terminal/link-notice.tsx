@@ -39,7 +39,7 @@ export const LinkNotice = ({ state, onRetry, onNew }: NoticeProps) => {
     case 'held':
       return (
         <div className="link-notice warn" role="status">
-          The sandbox does not run. Shells end when a sandbox stops. When a paused sandbox is resumed, its shells
+          The sandbox is not running. Shells end when a sandbox stops. When a paused sandbox is resumed, its shells
           continue.
         </div>
       )
