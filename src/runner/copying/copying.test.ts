@@ -240,6 +240,20 @@ suite('COPY of input that would take unlimited time', () => {
     clearInterval(timer)
   })
 
+  test('while COPY applies `--exclude` to many files, the runner can do other work; an abort ends COPY', async () => {
+    const [tree, ending] = [new Tree(), new AbortController()]
+    const entry = { type: 'file', target: '', mode: 0, uid: 0, gid: 0, modifiedSeconds: 0, size: 0 } as const
+    for (let at = 0; at < 1000; at++) tree.add({ ...entry, path: `${'a'.repeat(100)}${at}` }, { tar: 0, file: at })
+    let turns = 0
+    const timer = setInterval(() => {
+      if (++turns === 5) ending.abort(new Error('told to end'))
+    })
+    const excludes = Array(30).fill(`*${'a'.repeat(50)}b`)
+    const wanted = { sources: ['*'], destination: '/to/', mode: undefined, unpacks: false, excludes }
+    const selecting = select(tree, wanted, true, ending.signal)
+    await assert.rejects(selecting, { message: 'told to end' }).finally(() => clearInterval(timer))
+  })
+
   test('a tar with thousands of empty extension headers is refused', async () => {
     for (const flag of ['x', 'g', 'L', 'K']) {
       let given = 0
