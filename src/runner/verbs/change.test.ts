@@ -1,10 +1,15 @@
-// Tests new sizes (processors, memory, disk) for running, paused and stopped sandboxes. Skipped without root.
+// Tests new sizes (processors, memory, disk) for running, paused and stopped sandboxes, and how changes reach the journal.
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, before, suite, test } from 'node:test'
+import type { Machine } from '#src/runner/machine/machine.ts'
+import type { Running } from '#src/runner/machine/running.ts'
+import { assigned } from '#src/runner/testing/simulated-host.ts'
 import { TestHost } from '#src/runner/testing/test-host.ts'
+import type { Assignment } from '#src/wire/runner-link.ts'
 import { needsRoot } from '#test/needs-root.ts'
+import { changeSandbox } from './change.ts'
 
 suite('resizing a sandbox', { skip: needsRoot }, () => {
   let box: TestHost
@@ -120,5 +125,27 @@ suite('resizing a sandbox', { skip: needsRoot }, () => {
     const { env, unsetEnv } = box.host.get(sandboxId)?.assignment ?? assert.fail()
     assert.deepEqual([env, unsetEnv], [{ A: '1' }, ['LANG']])
     await box.host.destroy(sandboxId)
+  })
+})
+
+suite('the journal of a sandbox that is changed while it runs', () => {
+  /** Changes a sandbox. Returns how the journal was written: before the change was reported (`now`), or perhaps later (`late`). */
+  const writesFor = async (changes: Partial<Assignment>) => {
+    const writes: string[] = []
+    const machine = {
+      places: { cgroup: 'nowhere' },
+      cgroups: { version: 2, root: '/nowhere' },
+      journal: { rewriteSpec: async () => writes.push('now'), rewriteSpecLate: () => writes.push('late') },
+    } as unknown as Machine
+    const assignment = assigned('box', 1)
+    const wanted = { ...assignment, generation: 2, ...changes }
+    await changeSandbox(machine, { assignment, status: 'started' }, wanted, {} as Running)
+    return writes
+  }
+
+  test('each change of a sandbox is written to the journal, except a pause or resume; variables are not late', async () => {
+    assert.deepEqual(await writesFor({ target: 'paused', signal: 'SIGKILL' }), [])
+    assert.deepEqual(await writesFor({ name: 'another' }), ['late'])
+    assert.deepEqual(await writesFor({ env: { A: '1' } }), ['now'])
   })
 })
