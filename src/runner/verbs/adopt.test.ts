@@ -87,6 +87,17 @@ suite('a runner that starts after another runner has ended or was killed', { ski
     await box.host.destroy(sandboxId)
   })
 
+  test('a running sandbox whose journal says `archived` becomes `started` there, so its disk is kept', async () => {
+    const { sandboxId } = await box.started()
+    await box.close()
+    const spec = JSON.parse(readFileSync(specOf(sandboxId), 'utf8'))
+    // A runner that is killed during a restore leaves this status.
+    writeFileSync(specOf(sandboxId), JSON.stringify({ ...spec, status: 'archived' }))
+    await box.open()
+    assert.deepEqual(JSON.parse(readFileSync(specOf(sandboxId), 'utf8')), spec)
+    await box.host.destroy(sandboxId)
+  })
+
   test('a sandbox that shared its user ids with other sandboxes gets ids of its own at its next start', async (t) => {
     if (!(await box.mapsOwners())) return t.skip(cannotMapOwners)
     await box.close()
