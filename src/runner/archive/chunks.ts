@@ -34,7 +34,7 @@ export const keepChunk = async (
   await store.put(key, stored, signal)
   const back = await store.get(key, maxStoredBytes, signal)
   if (!back?.equals(stored))
-    throw new ArchiveFailed('damaged', 'The archive store did not give back what it was given.')
+    throw new ArchiveFailed('damaged', 'The archive store returned other data than was written to it.')
   return { ...chunk, storedBytes: stored.length }
 }
 

@@ -119,7 +119,8 @@ export class DirectoryStore implements ObjectStore {
       if (file === undefined) return undefined
       try {
         const { size } = await file.stat()
-        if (size > limit) throw new ArchiveFailed('damaged', 'An object of the archive is larger than it can be.')
+        if (size > limit)
+          throw new ArchiveFailed('damaged', 'An object of the archive is larger than an archive can have.')
         const content = Buffer.alloc(size)
         const { bytesRead } = await file.read(content, 0, size, 0)
         return content.subarray(0, bytesRead)

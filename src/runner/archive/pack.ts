@@ -68,7 +68,7 @@ export const packDisk = async (parts: PackParts): Promise<Archive> => {
   let count = 0
   try {
     for await (const content of cutIntoChunks(alsoHashed(readDisk(disk, signal), whole))) {
-      if (count === maxChunks) throw new ArchiveFailed('disk', 'The disk holds more than an archive can.')
+      if (count === maxChunks) throw new ArchiveFailed('disk', 'The disk has more data than an archive can hold.')
       const keeping = keep(content, count++)
         .catch((error: unknown) => void failures.push(error))
         .finally(() => underWay.delete(keeping))
@@ -82,7 +82,7 @@ export const packDisk = async (parts: PackParts): Promise<Archive> => {
   if (failures.length > 0) throw failures[0]
   const sha256 = whole.digest('hex')
   if (expected !== undefined && sha256 !== expected)
-    throw new ArchiveFailed('damaged', 'The files of a base image on this host are not as they were.')
+    throw new ArchiveFailed('damaged', 'The files of a base image on this host have changed.')
   const head = { ...owner, archiveId, createdAt: new Date().toISOString(), bytes: safe.bytes, sha256 }
   const written: Manifest = { ...head, ...(base ? { base } : {}), chunks }
   return describe(await keepManifest(store, written, signal), written)
@@ -111,7 +111,7 @@ const keepManifest = async (store: ObjectStore, manifest: Manifest, signal: Abor
   const content = writeManifest(manifest)
   await store.put(key, content, signal)
   if (!(await store.get(key, maxManifestBytes, signal))?.equals(content)) {
-    throw new ArchiveFailed('damaged', 'The archive store did not give back what it was given.')
+    throw new ArchiveFailed('damaged', 'The archive store returned other data than was written to it.')
   }
   return content
 }

@@ -28,7 +28,7 @@ export const removeArchives = async ({ store, keep, signal, ...parts }: RemovePa
 const keysOf = async (store: ObjectStore, owner: Owner, keep: string, signal: AbortSignal | undefined) => {
   const key = manifestKey(owner, keep)
   const content = await store.get(key, maxManifestBytes, signal)
-  if (content === undefined) throw new ArchiveFailed('missing', 'The archive that is to stay is missing.')
+  if (content === undefined) throw new ArchiveFailed('missing', 'The archive that must be kept is missing.')
   const { chunks } = readManifest(content, owner, keep)
   return new Set([key, ...chunks.map(({ sha256 }) => chunkKey(owner, sha256))])
 }

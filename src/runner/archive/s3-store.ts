@@ -40,7 +40,7 @@ const isList = (xml: string) => xml.includes('<ListBucketResult') && xml.trimEnd
 /** Returns the server's error code, such as `NoSuchBucket`. Undefined if the code has characters that are not safe to show. */
 const codeIn = (xml: string) => /^\w{1,60}$/.exec(textIn(xml, 'Code') ?? '')?.[0]
 
-const tooLarge = () => new ArchiveFailed('damaged', 'An object of the archive is larger than it can be.')
+const tooLarge = () => new ArchiveFailed('damaged', 'An object of the archive is larger than an archive can have.')
 
 export class S3Store implements ObjectStore {
   readonly #at: S3Address
@@ -99,7 +99,7 @@ export class S3Store implements ObjectStore {
 
   /** Callers treat an object that is not in a list as removed, so an incomplete list must not be used. */
   #noList() {
-    return new ArchiveFailed('store down', `${this.#name} does not work: what it lists is no list.`)
+    return new ArchiveFailed('store down', `${this.#name} does not work: it answered with an invalid list of objects.`)
   }
 
   close() {

@@ -71,9 +71,10 @@ export const unpackBase = async ({
 }): Promise<void> => {
   const owner = { image: nameOfContent(content) }
   const stored = await parts.store.get(manifestKey(owner, archiveIdOfBase), maxManifestBytes, parts.signal)
-  if (stored === undefined) throw new ArchiveFailed('missing', 'Its base image is not in the archive store.')
+  if (stored === undefined) throw new ArchiveFailed('missing', "The archive's base image is not in the archive store.")
   const manifest = readManifest(stored, owner, archiveIdOfBase)
-  if (manifest.bytes > mostBytes) throw new ArchiveFailed('disk', 'Its base image is larger than images may be.')
+  if (manifest.bytes > mostBytes)
+    throw new ArchiveFailed('disk', "The archive's base image is larger than images may be.")
   const files = withHash(stream({ ...parts, ...owner }, manifest), content.sha256)
   await unpackInto(holderOf({ rootfs }), manifest, files, parts, async (place) => {
     await refuseIfFound(place, ['rootfs', ...isNoDirectory])
@@ -89,7 +90,7 @@ async function* withHash(pieces: AsyncIterable<Buffer>, sha256: string) {
     yield piece
   }
   if (hash.digest('hex') !== sha256)
-    throw new ArchiveFailed('damaged', 'The base image in the archive store has other files than its name says.')
+    throw new ArchiveFailed('damaged', 'The files of the base image in the archive store do not match its hash.')
 }
 
 /**
@@ -121,7 +122,7 @@ const unpackInto = async (
   } catch (error) {
     signal?.throwIfAborted()
     if (!hasCode(error, 'ENOSPC', 'EDQUOT')) throw error
-    throw new ArchiveFailed('disk', 'The disk has no room for what the archive holds.', { cause: error })
+    throw new ArchiveFailed('disk', 'The disk is too small for the contents of the archive.', { cause: error })
   } finally {
     await removeTree(place)
   }

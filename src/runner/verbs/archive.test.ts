@@ -14,7 +14,7 @@ import { checkReturns } from './archive.ts'
 test('an archive of a disk with more than 250,000 directories is refused, and the error says so', () => {
   const extent = { bytesApart: 0, directories: 250_000 }
   checkReturns(extent, 1)
-  const because = /has 250,001 directories; one with more than 250,000 cannot be archived/
+  const because = /has 250,001 directories; a disk with more than 250,000 cannot be archived/
   for (const limit of [1, undefined])
     assert.throws(() => checkReturns({ ...extent, directories: 250_001 }, limit), because)
 })
@@ -67,7 +67,7 @@ suite('archive and restore', { skip: needsRoot }, () => {
     execFileSync('cp', ['--reflink=always', one!, `${other}2`])
     await box.host.archive(archived(back, 'second'))
     assert.equal(box.host.get(sandboxId)?.status, 'stopped')
-    assert.match(refusedOf() ?? '', /apart they need 0\.2 GiB/)
+    assert.match(refusedOf() ?? '', /without sharing they need 0\.2 GiB/)
     await box.host.start({ ...back, generation: 9 })
     assert.equal(await said(assignment, 'ls /root'), 'a\nb\nb2')
   })

@@ -23,7 +23,7 @@ export const archiveDisk = async (
 ): Promise<Spec> => {
   const { journal, pool, archiveStore: store } = machine
   const { sandboxId, diskGiB, archive: wanted } = assignment
-  if (wanted === undefined) throw new NotRecoverable('Nobody has said what the archive is called.')
+  if (wanted === undefined) throw new NotRecoverable('The assignment does not name the archive.')
   await checkCanReturn(machine, assignment)
   const size = (await pool.sizeOfDisk(sandboxId)) ?? diskGiB * GiB
   const identity = await identityOfBase(machine, assignment, signal)
@@ -72,11 +72,14 @@ const mostDirectories = 250_000
 export const checkReturns = ({ bytesApart, directories }: Extent, diskGiB = Number.POSITIVE_INFINITY): void => {
   if (directories > mostDirectories) {
     const [found, most] = [directories, mostDirectories].map((number) => number.toLocaleString('en'))
-    throw new ArchiveFailed('disk', `Its disk has ${found} directories; one with more than ${most} cannot be archived.`)
+    throw new ArchiveFailed(
+      'disk',
+      `Its disk has ${found} directories; a disk with more than ${most} cannot be archived.`,
+    )
   }
   if (bytesApart <= diskGiB * GiB + roomForStart) return
   const needed = `${(Math.ceil((bytesApart / GiB) * 10) / 10).toFixed(1)} GiB`
-  const reason = `Its files share their contents, as copies made by cp do; apart they need ${needed}, more than its disk.`
+  const reason = `Some files share their data, as copies made with cp do; without sharing they need ${needed}, more than the disk has.`
   throw new ArchiveFailed('disk', reason)
 }
 

@@ -181,7 +181,7 @@ suite('a volume on the disk of the runner', { skip: needsRoot }, () => {
 
   test('a start fails if a volume that was used before is missing; an incomplete new volume is completed', async () => {
     const gone = volumeAt('/data')
-    await assert.rejects(startWith(box, [used(gone, '/data')]), /is not where it was/)
+    await assert.rejects(startWith(box, [used(gone, '/data')]), /are missing on this host/)
     assert.equal(existsSync(pathOf(gone)), false)
     // Makes an unfinished volume. A runner leaves such a volume if it is killed after the first step of making the volume.
     const half = volumeAt('/data')

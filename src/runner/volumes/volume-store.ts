@@ -77,7 +77,7 @@ export class VolumeStore {
     for (const { volumeId, driver, isNew } of volumes) {
       if (isNew) await this.#prepareNew(volumeId, driver)
       else if (!(await this.#exists(volumeId, driver)))
-        throw new VolumeUnavailable(`The volume ${volumeId} is not where it was.`)
+        throw new VolumeUnavailable(`The files of the volume ${volumeId} are missing on this host.`)
     }
   }
 

@@ -16,7 +16,7 @@ const limit = (memoryGiB: number) => `(limit ${memoryGiB} GiB)`
 export const causeOfEnd = async (machine: Machine, memoryGiB: number, run: Run | undefined): Promise<Cause> => {
   if (run === undefined || run.bootId !== machine.bootId) return { detail: 'The machine was restarted.' }
   const { pid, startTime } = run
-  if (pid === undefined || startTime === undefined) return { detail: 'It ended before it had started.' }
+  if (pid === undefined || startTime === undefined) return { detail: 'The sandbox ended before it had started.' }
   switch (await kernelWordOf({ pid, startTime })) {
     case 'out of memory':
       return {
@@ -25,7 +25,7 @@ export const causeOfEnd = async (machine: Machine, memoryGiB: number, run: Run |
         detail: `It ran out of memory ${limit(memoryGiB)} and was killed.`,
       }
     case 'crashed':
-      return { signal: 'SIGSEGV', detail: 'Its first process, which is ours, crashed.' }
+      return { signal: 'SIGSEGV', detail: 'Its first process, which is the agent of Alcove, crashed.' }
     default:
       return { detail: 'Its first process was ended from outside the sandbox.' }
   }
