@@ -49,7 +49,7 @@ export const problems = {
   media_type: [415, 'UNSUPPORTED_MEDIA_TYPE', 'This call does not accept this content type.'],
   unprocessable: [422, 'UNPROCESSABLE_ENTITY', 'This sandbox does not support this operation.'],
   rate_limited: [429, 'TOO_MANY_REQUESTS', 'Too many requests.'],
-  internal: [500, 'INTERNAL_SERVER_ERROR', 'Something went wrong on our side.'],
+  internal: [500, 'INTERNAL_SERVER_ERROR', 'The server had an internal error. Its log says what happened.'],
   sandbox_silent: [502, 'BAD_GATEWAY', 'The sandbox does not answer. Is the Sandbox started?'],
   bad_gateway: [502, 'BAD_GATEWAY', 'The runner of this sandbox cannot be reached.'],
   unavailable: [503, 'SERVICE_UNAVAILABLE', 'The server cannot answer this call now. Try again later.'],

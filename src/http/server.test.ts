@@ -78,7 +78,10 @@ suite('content types of request bodies', () => {
         JSON.stringify(headers),
       )
       assert.deepEqual(await post('/plain', headers, '{}'), [415, 'This call does not accept this content type.'])
-      assert.deepEqual(await post('/nowhere', headers, '{}'), [404, 'There is no POST /nowhere (not found).'])
+      assert.deepEqual(await post('/nowhere', headers, '{}'), [
+        404,
+        'This server has no endpoint POST /nowhere (not found).',
+      ])
     }
   })
 

@@ -226,7 +226,10 @@ export const createServer = async <Context extends object, Needs extends string>
     reply.status(problem.status).send(renderProblem(problem, request, source))
   })
   server.setNotFoundHandler((request, reply) => {
-    const problem = new Problem('not_found', `There is no ${request.method} ${request.url.split('?')[0]}.`)
+    const problem = new Problem(
+      'not_found',
+      `This server has no endpoint ${request.method} ${request.url.split('?')[0]}.`,
+    )
     if (!leaves(problem, request, reply)) reply.status(404).send(renderProblem(problem, request, source))
   })
 

@@ -57,7 +57,7 @@ suite('calls of Daytona’s API that a server does not serve', () => {
     const answer = await server.inject({ method: 'GET', url: '/things/a/colour/red' })
     assert.deepEqual(
       [answer.statusCode, answer.json().message],
-      [404, 'There is no GET /things/a/colour/red (not found).'],
+      [404, 'This server has no endpoint GET /things/a/colour/red (not found).'],
     )
   })
 })

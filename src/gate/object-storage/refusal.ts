@@ -63,5 +63,7 @@ export const refusalOf = (status: number, message: string, options?: ErrorOption
 export const asRefusal = (error: unknown): S3Refusal => {
   if (error instanceof S3Refusal) return error
   if (error instanceof Problem) return refusalOf(error.status, error.message, { cause: error.cause })
-  return new S3Refusal('InternalError', 'Something went wrong on our side.', { cause: error })
+  return new S3Refusal('InternalError', 'The server had an internal error. Its log says what happened.', {
+    cause: error,
+  })
 }
