@@ -119,7 +119,8 @@ export const createFront = ({
    */
   const ownRunner = ({ runnerAddress, gateId: id = localGateId }: UploadAccess): string => {
     if (id === (gateId ?? localGateId)) return runnerAddress
-    if (runnerSocket === undefined) throw new Problem('unavailable', 'This gate has no runner that keeps files.')
+    if (runnerSocket === undefined)
+      throw new Problem('unavailable', 'This gate has no runner that can store the files.')
     return `unix:${runnerSocket}`
   }
   const callObjectStorage = createObjectStorage({

@@ -141,7 +141,7 @@ export class SshSession {
       return
     }
     const told = readTold(bytes)
-    if (told === undefined) this.end('The gate answered something unknown.')
+    if (told === undefined) this.end('The gate sent an answer that is not valid.')
     else if (told.type === 'started') this.#takeInput(channel)
     else if (told.type === 'credit') this.#addCredit(channel, told.bytes)
     else if (told.type === 'failed') this.end(told.message)
