@@ -1,9 +1,13 @@
 import assert from 'node:assert/strict'
-import { once } from 'node:events'
+import { EventEmitter, once } from 'node:events'
 import { type AddressInfo, createServer } from 'node:net'
 import { suite, test } from 'node:test'
 import type { WebSocket } from 'ws'
+import { inputWindowBytes } from '#src/wire/ssh.ts'
+import type { ToolboxSandbox } from '../sandbox.ts'
+import { assignmentWith } from '../testing/assignment.ts'
 import { startToolbox, type Toolbox } from '../testing/toolbox.ts'
+import { serveCommand } from './command.ts'
 
 type Ended = { out: Buffer; err: Buffer; told: Record<string, unknown>[]; code: number }
 
@@ -87,6 +91,37 @@ suite('GET /ssh/command', () => {
       if (type === 'started') for (let sent = 0; sent < 40; sent += 1) idle.send(piece)
     })
     assert.equal(code, 1008)
+  })
+
+  test('GET /ssh/command accepts a whole window of input that its command does not read, and not one byte more', async () => {
+    const socket = Object.assign(new EventEmitter(), {
+      OPEN: 1,
+      readyState: 1,
+      send: (data: string, done: () => void) => {
+        socket.emit('sent', JSON.parse(data))
+        done()
+      },
+      close: (code: number) => socket.emit('closed', code),
+    })
+    const written: number[] = []
+    const never = new Promise<never>(() => undefined)
+    const command = {
+      exit: never,
+      write: (data: Buffer) => written.push(data.length),
+      [Symbol.asyncIterator]: () => ({ next: () => never }),
+    }
+    const sandbox = { id: 'box', assignment: assignmentWith({}), agent: { exec: async () => command } }
+    const started = once(socket, 'sent')
+    void serveCommand(socket as unknown as WebSocket, sandbox as unknown as ToolboxSandbox)
+    const start = JSON.stringify({ type: 'start', run: { kind: 'exec', command: 'x' }, env: {} })
+    socket.emit('message', Buffer.from(start), false)
+    assert.deepEqual(await started, [{ type: 'started' }])
+    const codes: number[] = []
+    socket.on('closed', (code) => codes.push(code))
+    socket.emit('message', Buffer.alloc(inputWindowBytes), true)
+    assert.deepEqual([written, codes], [[inputWindowBytes], []])
+    socket.emit('message', Buffer.alloc(1), true)
+    assert.deepEqual([written, codes], [[inputWindowBytes], [1008]])
   })
 
   test('GET /ssh/command runs a command in a terminal of the requested size and TERM, and can resize it', async () => {
