@@ -111,7 +111,7 @@ const insertHeld = async (transaction: Transaction, key: NewKey): Promise<void> 
   const { ofUser, ofAll } = await countKeys(transaction, organizationId, userId)
   if (ofUser >= keysPerUser) throw new Problem('forbidden', `A user may have ${keysPerUser} keys in an organization.`)
   if (ofAll >= keysPerOrganization) {
-    throw new Problem('forbidden', `An organization may have ${keysPerOrganization} keys.`)
+    throw new Problem('forbidden', `An organization can have at most ${keysPerOrganization} API keys.`)
   }
   await insertKey(transaction, key)
 }

@@ -20,4 +20,4 @@ export type Outcome =
 
 /** Returns a sentence that says why an attempt failed. */
 export const sentenceOf = ({ status, error }: { status: number | null; error: string | null }): string =>
-  error ?? `It answered ${status}.`
+  error ?? `The endpoint answered ${status}.`

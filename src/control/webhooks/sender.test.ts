@@ -127,7 +127,7 @@ suite('the sending of webhook messages', () => {
     assert.deepEqual(statesOf(receiver, 'one'), Array(11).fill('pending'))
     assert.equal(new Set(receiver.received.map((one) => one.id)).size, 1)
     const { disabledReason } = await endpointOf(app, id)
-    assert.match(disabledReason, /^No message has been delivered since .+\. It answered 500\.$/)
+    assert.match(disabledReason, /^No message has been delivered since .+\. The endpoint answered 500\.$/)
     // The later deliveries of the lane are marked as failed too.
     const [left] = await app.database.sql`select count(*) from webhook_deliveries where state = 'waiting'`
     assert.equal(left?.['count'], 0)

@@ -98,7 +98,7 @@ export const endpointPage = (
         })</td><td>${
           attempt.isDelivered
             ? html`delivered, ${attempt.status}`
-            : html`<span class="bad">${attempt.error ?? `It answered ${attempt.status}.`}</span>`
+            : html`<span class="bad">${attempt.error ?? `The endpoint answered ${attempt.status}.`}</span>`
         }</td><td>${button(session, `${at}/resend/${attempt.messageId}`, 'Send again')}</td></tr>`,
     )}</table>`,
   )
