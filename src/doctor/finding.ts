@@ -15,13 +15,13 @@ export type ProbeContext = { dataDir: string; scratch: string; isRoot: boolean }
 
 export type Probe = { name: string; run: (context: ProbeContext) => Promise<Finding> }
 
-/** Returns a probe that runs only if the user is root. For any other user, its finding says "not probed". */
+/** Returns a probe that runs only if the user is root. For any other user, its finding says "not checked". */
 export const asRoot = (name: string, run: Probe['run']): Probe => ({
   name,
   run: async (context) =>
     context.isRoot
       ? run(context)
-      : { name, status: 'warn', found: 'not probed', costs: 'unknown', remedy: 'run the doctor as root' },
+      : { name, status: 'warn', found: 'not checked', costs: 'unknown', remedy: 'run the doctor as root' },
 })
 
 /** Returns the last line that a failed command has printed, because that line usually says why it failed. */

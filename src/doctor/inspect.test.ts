@@ -49,7 +49,7 @@ suite('inspecting the host', () => {
   test('`alcove doctor` without root skips a probe that needs root, and the finding says so', async () => {
     const probe = asRoot('overlay', () => assert.fail('it ran'))
     const finding = await probe.run({ dataDir: '/', scratch: '/', isRoot: false })
-    assert.deepEqual([finding.status, finding.found], ['warn', 'not probed'])
+    assert.deepEqual([finding.status, finding.found], ['warn', 'not checked'])
   })
 })
 

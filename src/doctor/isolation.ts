@@ -152,13 +152,15 @@ const ids: Probe = {
     const read = (file: string) => readFile(file, 'utf8').catch(() => '')
     const texts = await Promise.all(['/etc/subuid', '/etc/subgid'].map(read))
     const found = [...new Set(texts.flatMap(linesWithOurIds))]
-    if (found.length === 0) return { name: 'ids', status: 'ok', found: 'nobody else has the ids of sandboxes' }
+    if (found.length === 0) return { name: 'ids', status: 'ok', found: 'no other user has the user ids of sandboxes' }
     return {
       name: 'ids',
       status: 'warn',
       found: `in /etc/subuid or /etc/subgid: ${found.slice(0, 3).join(' ')}`,
-      costs: 'containers of these users have ids of sandboxes, and may read or signal what is theirs',
-      remedy: 'give them other ids with usermod --del-subuids and --add-subuids (and --del-subgids, --add-subgids)',
+      costs:
+        'containers of these users have user ids of sandboxes, so they may read files of sandboxes and signal their processes',
+      remedy:
+        'give these users other ids with usermod --del-subuids and --add-subuids (and --del-subgids, --add-subgids)',
     }
   },
 }

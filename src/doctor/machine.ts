@@ -23,7 +23,7 @@ const kernel: Probe = {
         name: 'kernel',
         status: 'warn',
         found,
-        costs: 'older than 5.19: all sandboxes are of the same users on the host',
+        costs: 'older than 5.19: all sandboxes have the same user ids on the host',
         remedy: 'a newer kernel',
       }
     return {
@@ -46,7 +46,7 @@ const architecture: Probe = {
       name: 'architecture',
       status: 'missing',
       found,
-      costs: 'no Node.js is published for it',
+      costs: 'no Node.js is published for this architecture',
       remedy: 'x64 or arm64',
     }
   },
@@ -170,7 +170,7 @@ const packages: Probe = {
     return {
       name: 'system packages',
       status: 'missing',
-      found: `${found}; not there: ${missing.map(({ name, why }) => `${name} (${why})`).join(', ')}`,
+      found: `${found}; missing: ${missing.map(({ name, why }) => `${name} (${why})`).join(', ')}`,
       costs: 'sandboxes cannot be made',
       remedy:
         findCommand('apt-get') === undefined

@@ -52,14 +52,18 @@ const runsc = runtime('runsc', {
 
 const criu = asRoot('CRIU', async () => {
   const name = 'CRIU'
-  const lost = { costs: 'a paused sandbox keeps its memory, and a fork starts its processes anew' }
+  const lost = { costs: 'a paused sandbox keeps its memory, and a fork starts its processes again' }
   if (findCommand('criu') === undefined) {
     return { name, status: 'warn', found: 'not installed', ...lost, remedy: 'CRIU 4.2 or newer' }
   }
   const version = versionIn(await runCommand(['criu', '--version']))
   try {
     await runCommand(['criu', 'check'])
-    return { name, status: 'ok', found: `${version}; its own check passes, which is no proof for every program` }
+    return {
+      name,
+      status: 'ok',
+      found: `${version}; its own check passes, but this does not prove that every program works`,
+    }
   } catch (error) {
     return { name, status: 'warn', found: `${version}; its check fails: ${reasonOf(error)}`, ...lost }
   }

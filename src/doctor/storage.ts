@@ -21,7 +21,7 @@ umount pool
 
 const diskLimit = asRoot('disk limits', async ({ scratch }) => {
   const name = 'disk limits'
-  const costs = 'one sandbox can fill the host’s disk; snapshots and forks copy'
+  const costs = 'one sandbox can fill the host’s disk; snapshots and forks copy all files'
   if (findCommand('mkfs.btrfs') === undefined) {
     return { name, status: 'warn', found: 'no btrfs-progs', costs, remedy: 'apt-get install btrfs-progs' }
   }
@@ -30,11 +30,11 @@ const diskLimit = asRoot('disk limits', async ({ scratch }) => {
     const argv = ['unshare', '--mount', '--propagation', 'private', 'sh', '-ec', script, scratch]
     const said = await runCommand(argv, { timeoutMs: 60_000 })
     if (said === 'limited\nbeside\n')
-      return { name, status: 'ok', found: 'btrfs quota stops a full sandbox, and only that' }
+      return { name, status: 'ok', found: 'the btrfs quota stops a full sandbox, and no other sandbox' }
     return {
       name,
       status: 'warn',
-      found: `btrfs mounts, but its quota does not hold (${said.trim().replaceAll('\n', ', ')})`,
+      found: `btrfs can be mounted, but its quota has no effect (${said.trim().replaceAll('\n', ', ')})`,
       costs,
     }
   } catch (error) {
@@ -81,14 +81,17 @@ const diskSpeed = asRoot('disk speed', async ({ scratch }) => {
     await mkdir(join(scratch, 'pool'))
     const argv = ['unshare', '--mount', '--propagation', 'private', 'sh', '-ec', speedScript, scratch]
     const [synced = 0, plain = 0] = (await runCommand(argv, { timeoutMs: 60_000 })).trim().split('\n').map(Number)
-    if (synced < atTheLimitMs) return { name, status: 'warn', found: 'no limit of input and output holds', costs }
-    if (plain >= atTheLimitMs) return { name, status: 'ok', found: 'limits hold, also for what the kernel writes back' }
+    if (synced < atTheLimitMs)
+      return { name, status: 'warn', found: 'limits of input and output have no effect', costs }
+    if (plain >= atTheLimitMs)
+      return { name, status: 'ok', found: 'limits work, also for data that the kernel writes back later' }
     return {
       name,
       status: 'warn',
-      found: 'limits hold for direct and synced input and output, not for what the kernel writes back (cgroup v1)',
-      costs: 'a sandbox that writes without syncing is bounded by the host’s memory for that alone',
-      remedy: 'boot with cgroup v2 alone (systemd.unified_cgroup_hierarchy=1)',
+      found:
+        'limits work for direct and synced input and output, but not for data that the kernel writes back later (cgroup v1)',
+      costs: 'writes without sync are limited only by the host’s memory',
+      remedy: 'boot with only cgroup v2 (systemd.unified_cgroup_hierarchy=1)',
     }
   } catch (error) {
     return { name, status: 'warn', found: `no limit can be set: ${reasonOf(error)}`, costs }
