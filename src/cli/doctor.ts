@@ -36,7 +36,7 @@ export const doctorOfPeer = async (address: string, token: string | undefined): 
   if (url?.protocol !== 'https:')
     throw new Complaint(`--peer ${address} is not an address such as https://192.0.2.7:4603`)
   const hash = token === undefined ? undefined : authorityHashIn(token)
-  if (token !== undefined && hash === undefined) throw new Complaint('this --token is not one for the network')
+  if (token !== undefined && hash === undefined) throw new Complaint('this --token is not for joining over the network')
   const { checks, authority } = await checkPeer(url, hash)
   process.stdout.write(renderPeerChecks(checks))
   if (authority === undefined) process.exitCode = 1

@@ -16,7 +16,8 @@ export const progressOf = ({ step, percent }: { step?: string; percent?: number 
 
 export const renewImages = async (directory: string): Promise<void> => {
   const data = findDataDirectory(directory)
-  if (!data || !findRunningUp(data.stateFile)) throw new Complaint(`nothing serves ${directory}`)
+  if (!data || !findRunningUp(data.stateFile))
+    throw new Complaint(`no server is running with the data directory ${directory}`)
   const files = new RenewalFiles(data.runner)
   let request: string
   try {

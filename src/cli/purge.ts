@@ -61,7 +61,7 @@ export const purge = async (data: DataDirectory, say: (step: string) => void = (
 }
 
 export const purgeCommand = async (directory: string, { yes }: { yes: boolean }): Promise<void> => {
-  if (process.getuid?.() !== 0) throw new Complaint('this needs root')
+  if (process.getuid?.() !== 0) throw new Complaint('alcove purge needs root')
   const data = findDataDirectory(directory)
   if (!data) {
     console.log(`${directory} contains nothing of Alcove.`)

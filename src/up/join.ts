@@ -99,7 +99,7 @@ const introduce = async (controlUrl: URL, token: string): Promise<{ id: string; 
   })
   if (reply.status === 401 || reply.status === 403)
     throw new Complaint(
-      'the server does not know this token: it was replaced, used by another machine, or its runner was removed. "alcove runner token NAME" on the server prints a new one',
+      'the server does not know this token: it was replaced, used by another machine, or its runner was removed. "alcove runner token NAME" on the server prints a new token',
     )
   if (!reply.ok) throw new Complaint(`the server answered with status ${reply.status}`)
   return (await reply.json()) as { id: string; regionId: string }

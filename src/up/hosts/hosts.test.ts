@@ -129,7 +129,7 @@ suite('certificates of a host', needsRoot, () => {
     while (wrong.length > 0) {
       await assert.rejects(
         tradeToken(control.url, { headers: {} }, { token: 'alr_1', keys: files.publicKeys() }),
-        (error) => error instanceof Complaint && /no certificate for this host/.test(error.message),
+        (error) => error instanceof Complaint && /did not answer with a certificate for this host/.test(error.message),
       )
       wrong.shift()
     }
@@ -188,7 +188,7 @@ suite('renewal of a host’s certificates', () => {
     await loud.done
     await loud.renewal[Symbol.asyncDispose]()
     assert.equal(loud.said.length, 2)
-    assert.ok(loud.said[0]?.includes(`could not be renewed: c. They last until ${end.toISOString()}`))
+    assert.ok(loud.said[0]?.includes(`could not be renewed: c. They are valid until ${end.toISOString()}`))
   })
 
   test('if the renewal of certificates is stopped, a program that waits for certificates gets an error', async () => {

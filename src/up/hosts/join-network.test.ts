@@ -120,7 +120,10 @@ suite('joining a server over the network', { skip: needsRoot }, () => {
     const control = await startControl(context)
     const host = makeHost(context)
     await assert.rejects(host.join(control.url), refusal(/has joined no server yet: give the token/))
-    await assert.rejects(host.join(control.url, 'alr_0a'), refusal(/not for the network.*alcove runner token NAME/))
+    await assert.rejects(
+      host.join(control.url, 'alr_0a'),
+      refusal(/not for joining over the network.*alcove runner token NAME/),
+    )
     assert.deepEqual(control.asked, [])
     control.state.answer = { status: 401, message: 'Unauthorized.' }
     await assert.rejects(
@@ -171,7 +174,7 @@ suite('joining a server over the network', { skip: needsRoot }, () => {
     await host.join(control.url, tokenOf('0a'))
     await assert.rejects(
       host.join(control.url),
-      refusal(/certificates of this host ended at .*alcove runner token second/),
+      refusal(/certificates of this host expired at .*alcove runner token second/),
     )
   })
 })

@@ -158,7 +158,7 @@ const checkWay = async (url: URL, token: string): Promise<string> => {
   const hash = authorityHashIn(token)
   if (hash === undefined) {
     throw new Complaint(
-      'this token is not for the network: the server ran without --hosts when it printed it. Start the server with "alcove up --hosts ADDRESS"; then "alcove runner token NAME" there prints a new token',
+      'this token is not for joining over the network: the server ran without --hosts when it printed the token. Start the server with "alcove up --hosts ADDRESS"; then "alcove runner token NAME" there prints a new token',
     )
   }
   const { checks, authority } = await checkPeer(url, hash)
@@ -172,7 +172,7 @@ const refusalOf = ({ status, message }: Refused, url: URL): Complaint => {
     return new Complaint(`machines cannot join at ${url.origin} (${message}). Is this the port for hosts?`)
   if (status !== 401 && status !== 403) return new Complaint(`${url.origin} refuses this machine: ${message}`)
   return new Complaint(
-    `${url.origin} does not know this token: another machine has used it, a newer token has replaced it, or its runner was removed. "alcove runner token NAME" on the server prints a new one`,
+    `${url.origin} does not know this token: another machine has used it, a newer token has replaced it, or its runner was removed. "alcove runner token NAME" on the server prints a new token`,
   )
 }
 
@@ -187,7 +187,7 @@ const greet = async (url: URL, { runnerId }: JoinedServer, files: HostFiles, say
   const endsAt = files.endsAt
   if (endsAt !== undefined && endsAt.getTime() < Date.now()) {
     throw new Complaint(
-      `the certificates of this host ended at ${endsAt.toISOString()}. ${newTokenRemedy(runnerId)}. If the clock here is wrong, set it first`,
+      `the certificates of this host expired at ${endsAt.toISOString()}. ${newTokenRemedy(runnerId)}. If the clock here is wrong, set it first`,
     )
   }
   try {
@@ -199,7 +199,7 @@ const greet = async (url: URL, { runnerId }: JoinedServer, files: HostFiles, say
         `${url.origin} no longer accepts runner "${runnerId}", for example after "alcove runner remove" or when another machine joined with its newer token. "alcove runner add" or "alcove runner token" on the server prints a new token`,
       )
     }
-    say(`${error.message}. The programs of this host start anyway, and connect when it answers.`)
+    say(`${error.message}. The programs of this host start anyway, and connect when the server answers.`)
   }
 }
 

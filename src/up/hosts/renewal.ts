@@ -71,7 +71,7 @@ export class Renewal implements AsyncDisposable {
     const endsAt = this.#parts.endsAt()
     if (endsAt === undefined) return `This host has no certificates yet, and tries again: ${message}.`
     const until =
-      this.#leftMs() > 0 ? `They last until ${endsAt.toISOString()}` : `They ended at ${endsAt.toISOString()}`
+      this.#leftMs() > 0 ? `They are valid until ${endsAt.toISOString()}` : `They expired at ${endsAt.toISOString()}`
     return `The certificates of this host could not be renewed: ${message}. ${until}; the host tries again each hour.`
   }
 

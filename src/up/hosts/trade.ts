@@ -19,7 +19,7 @@ type Keys = Record<HostProgram, string>
 const answerBytes = 256 * 1024
 const patienceMs = 10_000
 
-const tooLarge = () => new Complaint('the server answered more than certificates can be')
+const tooLarge = () => new Complaint('the answer of the server is too large for certificates')
 
 /** Thrown if the server refuses a request for certificates. The message is a sentence for the operator. */
 export class Refused extends Complaint {
@@ -86,7 +86,7 @@ export const checkCertificates = (answer: Body, keys: Keys): HostCertificates =>
     renewAfterSeconds > 0
   const told = answer as HostCertificates
   if (isShaped && hostPrograms.every((program) => isFor(told, program, keys[program]))) return told
-  throw new Complaint('the server answered something that is no certificate for this host')
+  throw new Complaint('the server did not answer with a certificate for this host')
 }
 
 const isFor = ({ runnerId, authority, certificates }: HostCertificates, program: HostProgram, key: string): boolean => {
