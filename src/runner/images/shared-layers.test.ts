@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { execFileSync, spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
-import { existsSync, mkdirSync, readdirSync, readFileSync, statSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, readFileSync, statfsSync, statSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { suite, test } from 'node:test'
 import { unmountImagePool } from './image-pool.ts'
@@ -136,7 +136,10 @@ suite('images that share layers', { skip: cannotRun || (isThere ? false : 'needs
       await bring(library, 'one', from(room.registry.put('x:1', makeImage({ layers: [layer(file('a'))] }))))
       const contents = Array.from({ length: 6 }, (_, at) => ({ path: `zeros-${at}`, content: zeros }))
       const large = makeImage({ layers: [layer(...contents)] })
+      const freeBytes = () => statfsSync(pool).bavail * statfsSync(pool).bsize
+      const before = freeBytes()
       await assert.rejects(bring(library, 'large', from(room.registry.put('x:2', large))), { failure: 'no-room' })
+      assert.ok(before - freeBytes() < 10e6, 'the host has the space again when the error is reported')
       const next = makeImage({ layers: [layer({ path: 'next', content: randomBytes(20e6) })] })
       await bring(library, 'next', from(room.registry.put('x:3', next)))
       assert.deepEqual([library.list(), read(library, 'one', 'a')], [['next', 'one'], 'a'])
