@@ -137,7 +137,7 @@ export const ProviderDialog = ({ provider, onClose, onSaved }: Props) => {
         <TextField label="Name" value={form.name} onChange={(value) => set('name', value)} maxLength={255} />
         <TextField
           label="Issuer"
-          hint="The address that the provider’s tokens name"
+          hint="The issuer address in the tokens of the provider"
           value={form.issuerUrl}
           onChange={(value) => set('issuerUrl', value)}
           maxLength={2048}
@@ -156,7 +156,9 @@ export const ProviderDialog = ({ provider, onClose, onSaved }: Props) => {
           type="password"
           autoComplete="new-password"
           hint={
-            provider === undefined ? 'It is stored encrypted, and never shown again' : 'Empty: the stored one stays'
+            provider === undefined
+              ? 'The secret is stored encrypted, and never shown again'
+              : 'Leave empty to keep the stored secret'
           }
           value={form.clientSecret}
           onChange={(value) => set('clientSecret', value)}

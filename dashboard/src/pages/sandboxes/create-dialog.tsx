@@ -170,7 +170,7 @@ export const CreateDialog = ({ snapshot = '', onClose }: { snapshot?: string; on
         <summary>Network and previews</summary>
         <div className="stack" style={{ marginTop: 10 }}>
           <SelectField
-            label="What the sandbox reaches"
+            label="Network access"
             value={form.network}
             onChange={(value) => set('network', value as CreateForm['network'])}
             options={networks}
@@ -186,7 +186,7 @@ export const CreateDialog = ({ snapshot = '', onClose }: { snapshot?: string; on
             />
           )}
           <CheckField
-            label="Everybody may see its previews"
+            label="Anyone may open the previews"
             checked={form.isPublic}
             onChange={(checked) => set('isPublic', checked)}
           />
@@ -195,9 +195,14 @@ export const CreateDialog = ({ snapshot = '', onClose }: { snapshot?: string; on
       <details>
         <summary>When the sandbox stops and is deleted</summary>
         <div className="filter-grid" style={{ marginTop: 10 }}>
-          {text('autoStop', 'Stop after idle minutes', '0: never. Empty: the default', 'number')}
-          {text('autoArchive', 'Archive after stopped minutes', '0: as late as possible', 'number')}
-          {text('autoDelete', 'Delete after stopped minutes', '0: at once, negative: never', 'number')}
+          {text('autoStop', 'Stop after this many idle minutes', '0: never. Leave empty for the default', 'number')}
+          {text('autoArchive', 'Archive this many minutes after the stop', '0: as late as possible', 'number')}
+          {text(
+            'autoDelete',
+            'Delete this many minutes after the stop',
+            '0: as soon as it stops. Negative: never',
+            'number',
+          )}
           {text('ttl', 'Delete this many minutes from now', '0: never', 'number')}
         </div>
       </details>

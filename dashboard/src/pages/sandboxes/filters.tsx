@@ -101,7 +101,7 @@ const MoreFilters = ({
   const list = (name: 'snapshots' | 'regionIds') => (
     <TextField
       label={filterNames[name]}
-      hint="Several with commas between"
+      hint="Several values, separated by commas"
       value={(draft[name] ?? []).join(', ')}
       onChange={(value) => set(name, splitList(value))}
     />
