@@ -1,6 +1,6 @@
 // `alcove test --red-team`: starts a temporary server, and runs the attacks on it that SECURITY.md lists.
 // It takes at most three minutes, and needs resources for two sandboxes.
-// Exit code 1: an attack succeeded, or could not be tried.
+// Exit code 1: an attack succeeded.
 import { type Row, runAttacks } from '#test/red-team/attack.ts'
 import { attacks } from '#test/red-team/attacks.ts'
 import { attackOnKernelMemory } from '#test/red-team/kernel-memory.ts'
