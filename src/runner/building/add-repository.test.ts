@@ -164,7 +164,10 @@ suite('ADD of a git repository', { skip }, () => {
       ],
       [`ADD ${at}#bomb /x`, /^Line 2: The repository has 200000 files and directories or more/],
       [`ADD ${at}#hollow /x`, /^Line 2: The repository has 200000 files and directories or more/],
-      [`ADD --checksum=${commits['second']} ${at}#v1 /x`, /^Line 2: It is not what --checksum says: [0-9a-f]{40}/],
+      [
+        `ADD --checksum=${commits['second']} ${at}#v1 /x`,
+        /^Line 2: The repository does not match --checksum: its commit is [0-9a-f]{40}/,
+      ],
       [`ADD http://${registry.host}/other.git /x`, /^Line 2: .* answered with 404/],
       ['ADD https://10.0.0.1/x.git /x', /^Line 2: 10\.0\.0\.1 is not on the public Internet/],
       ['ADD http://127.0.0.1:1/x.git /x', /^Line 2: 127\.0\.0\.1:1 is not on the public Internet/],

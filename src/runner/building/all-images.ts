@@ -172,7 +172,10 @@ export class AllImages {
       return this.find(image) ?? known
     }
     if (source.isMade)
-      throw new ImageFailed('not-found', 'It is lost. Its sandbox has gone on since, so it cannot be made again.')
+      throw new ImageFailed(
+        'not-found',
+        'The snapshot is lost. It cannot be made again, because its sandbox may have changed since then.',
+      )
     await this.#host.snapshot(source.sandboxId, image)
     await this.#look(image)
     return this.find(image) ?? {}

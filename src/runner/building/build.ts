@@ -296,11 +296,12 @@ export class Build {
   #filesOf(origin: Origin | undefined): CopySource {
     if (origin === undefined) {
       if (this.#parts.files === undefined)
-        throw new ImageFailed('unsupported', 'it needs files, and none came with the definition')
+        throw new ImageFailed('unsupported', 'this line needs files, but no files were sent with the definition')
       return this.#parts.files
     }
     const place = this.#places.get(keyOf(origin))
-    if (place === undefined) throw new ImageFailed('unsupported', 'it takes files from a stage that is not built')
+    if (place === undefined)
+      throw new ImageFailed('unsupported', 'this line takes files from a stage that is not built')
     const name = 'stage' in origin ? `in stage ${origin.stage}` : `in ${origin.image}`
     return sourceOfPlace(place, name, this.#signal)
   }
@@ -323,7 +324,7 @@ export class Build {
     if (bytes > most)
       throw new ImageFailed(
         'too-large',
-        `The stages of the definition have ${asSize(bytes)} and may have ${asSize(most)}.`,
+        `The stages of the definition use ${asSize(bytes)} of disk together; at most ${asSize(most)} is allowed.`,
       )
   }
 }

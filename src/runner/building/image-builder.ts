@@ -102,7 +102,12 @@ export class ImageBuilder {
       return await build.run()
     } catch (error) {
       signal.throwIfAborted()
-      if (late.aborted) throw new ImageFailed('took-too-long', 'The build took too long.', { cause: error })
+      if (late.aborted)
+        throw new ImageFailed(
+          'took-too-long',
+          `The build took too long: it was not finished after ${this.#timeoutMs / 1000} s.`,
+          { cause: error },
+        )
       throw error
     } finally {
       until.removeEventListener('abort', giveUp)

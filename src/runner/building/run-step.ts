@@ -86,5 +86,7 @@ const saidBefore = (tail: Buffer): string => {
  */
 const withoutSecrets = ({ mounts = [] }: RunStep): string => {
   const wanted = mounts.flatMap((mount) => (mount.type === 'secret' || mount.type === 'ssh' ? [mount.id] : []))
-  return wanted.length === 0 ? '' : `\nIt ran without ${wanted.join(', ')}: no secret can be given to a build here.`
+  return wanted.length === 0
+    ? ''
+    : `\nThe command ran without ${wanted.join(', ')}: builds get no secrets and no SSH keys.`
 }

@@ -388,10 +388,10 @@ suite('a definition with several stages', { skip }, () => {
     for (const [line, message] of [
       [
         `ADD --checksum=sha256:${'0'.repeat(64)} ${web}/files/x /x`,
-        `Line 2: It is not what --checksum says: sha256:${digest}.`,
+        `Line 2: The file does not match --checksum: its digest is sha256:${digest}.`,
       ],
       [`ADD ${web}/moved /x`, `Line 2: ${registry.host} answered with 404.`],
-      ['ADD http://127.0.0.1:1/x /x', /^Line 2: 127\.0\.0\.1:1 is not on the public Internet, and ADD takes nothing/],
+      ['ADD http://127.0.0.1:1/x /x', /^Line 2: 127\.0\.0\.1:1 is not on the public Internet, and ADD fetches only/],
       ['ADD http://2130706433/x /x', /^Line 2: 127\.0\.0\.1 is not on the public Internet/],
       ['ADD https://10.0.0.1/x /x', /^Line 2: 10\.0\.0\.1 is not on the public Internet/],
       ['ADD http://[::1]:1/x /x', /^Line 2: \[::1\]:1 is not on the public Internet/],
@@ -434,7 +434,7 @@ suite('a definition with several stages', { skip }, () => {
       [[`FROM ${from}`, 'RUN --mount=type=cache,target=/proc/x true'], /^Line 2: /],
       [
         [`FROM ${from}`, 'RUN --mount=type=secret,id=npm exit 5'],
-        /^Line 2: exit code 5\nIt ran without npm: no secret/,
+        /^Line 2: exit code 5\nThe command ran without npm: builds get no secrets/,
       ],
       [
         [`FROM ${from}`, 'RUN --mount=type=cache,target=/kept rm -r /kept'],

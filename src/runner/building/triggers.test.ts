@@ -100,7 +100,7 @@ suite('a build on images with ONBUILD triggers', { skip }, () => {
       const image = imageWith('wrong', `COPY --from=${stage} /x /x`)
       await isRefused(
         [`FROM ${image} AS own`, 'RUN true'],
-        new RegExp(`^Line 1 .*\\(ONBUILD COPY --from=${stage} /x /x of .*wrong:1\\): --from=${stage} is no `),
+        new RegExp(`^Line 1 .*\\(ONBUILD COPY --from=${stage} /x /x of .*wrong:1\\): --from=${stage} names no `),
       )
     }
   })

@@ -35,7 +35,10 @@ export class ContextSource implements CopySource {
     for (const hash of of.hashes) {
       const table = await storeErrors(() => contexts.find({ organizationId: of.organizationId, hash }))
       if (table === undefined)
-        throw new ImageFailed('not-found', `The files ${hash} are not here. Upload them, and make the image again.`)
+        throw new ImageFailed(
+          'not-found',
+          `The files ${hash} are not on the server. Upload them, and build the image again.`,
+        )
       source.#tables.push(table)
     }
     return source
@@ -127,10 +130,10 @@ const asSaid = (error: unknown): unknown => {
   return isDamaged
     ? new ImageFailed(
         'corrupted',
-        'The files are damaged in the object store. Upload them, and make the image again.',
+        'The uploaded files are damaged in the object store. Upload them, and build the image again.',
         { cause: error },
       )
-    : new ImageFailed('failed', 'The object store does not work now.', { cause: error })
+    : new ImageFailed('failed', 'The object store does not work at the moment. Try again later.', { cause: error })
 }
 
 const storeErrors = async <T>(work: () => Promise<T>): Promise<T> => {

@@ -94,7 +94,7 @@ async function* otherRecords(
 ) {
   const isInto = isDirectory || destination.endsWith('/')
   for (const [index, { name, size, modifiedSeconds, pieces }] of others.entries()) {
-    if (isInto && name === '') throw new ImageFailed('build-failed', 'the address has no name of a file')
+    if (isInto && name === '') throw new ImageFailed('build-failed', 'the URL contains no file name')
     const path = bytesOf(asBytes(isInto ? `${destination.replace(/\/+$/, '')}/${name}` : destination))
     const own = index < documents.length ? modeOfDocument : modeOfFetched
     yield unpackRecord({ type: 'file', path, mode: mode ?? own, size, modifiedSeconds })

@@ -26,7 +26,7 @@ suite('the patterns of .dockerignore and --exclude', () => {
 
   test('a COPY with too many exclude patterns is refused, and no exclude pattern takes unlimited time', () => {
     assert.throws(() => new Patterns(Array.from({ length: 1001 }, () => 'a')), /more than 1000 patterns/)
-    assert.throws(() => new Patterns(['a/'.repeat(101)]), /too long a pattern/)
+    assert.throws(() => new Patterns(['a/'.repeat(101)]), /has more than 100 names/)
     assert.throws(() => new Patterns(['[b-a]']), /is not a usable pattern/)
     assert.deepEqual(leftOut(`${'**/'.repeat(90)}x`, 'a/'.repeat(500)), [])
   })

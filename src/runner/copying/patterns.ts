@@ -16,7 +16,11 @@ const patternOf = (line: string): Pattern => {
     .slice(isException ? 1 : 0)
     .split('/')
     .filter((name) => name !== '' && name !== '.')
-  if (names.length > mostParts) throw new ImageFailed('unsupported', `"${line.slice(0, 100)}" is too long a pattern.`)
+  if (names.length > mostParts)
+    throw new ImageFailed(
+      'unsupported',
+      `The pattern "${line.slice(0, 100)}" has more than ${mostParts} names between slashes.`,
+    )
   return { parts: names.map((name) => (name === '**' ? 'any directories' : tokensOf(name))), isException }
 }
 
@@ -49,7 +53,7 @@ export class Patterns {
   /** `lines`: the patterns in their order. The last pattern that matches a path decides whether the path is excluded. */
   constructor(lines: readonly string[]) {
     if (lines.length > mostPatterns)
-      throw new ImageFailed('unsupported', `There are more than ${mostPatterns} patterns of what is left out.`)
+      throw new ImageFailed('unsupported', `There are more than ${mostPatterns} patterns of files to leave out.`)
     this.#patterns = lines.map(patternOf).filter(({ parts }) => parts.length > 0)
     this.hasExceptions = this.#patterns.some(({ isException }) => isException)
   }

@@ -148,7 +148,11 @@ export const select = async (
 
   /** Called after each file that is found. Patterns may match files again and again, and unlimited lists would use all memory. */
   const checkCount = (count = made.length + links.length + fileCount) => {
-    if (count > 2 * mostEntries) throw new ImageFailed('too-many-files', 'it means too many files')
+    if (count > 2 * mostEntries)
+      throw new ImageFailed(
+        'too-many-files',
+        `this line copies more than ${2 * mostEntries} files, directories and links`,
+      )
   }
 
   const leftOut = new Patterns(excludes)

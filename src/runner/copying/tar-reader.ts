@@ -83,7 +83,7 @@ const numberIn = (block: Buffer, at: number, length: number): number => {
     const text = textIn(block, at, length).trim()
     if (/^[0-7]*$/.test(text)) return Number.parseInt(text || '0', 8)
   }
-  throw damagedTar('a header has a number that is none')
+  throw damagedTar('a number in a header is not valid')
 }
 
 const checksumOf = (block: Buffer): number =>
@@ -117,7 +117,7 @@ const types: Record<string, TarEntry['type']> = {
   '2': 'link',
   '5': 'directory',
 }
-const refusedTypes: Record<string, string> = { '3': 'a device', '4': 'a device', '6': 'a fifo', S: 'a file with holes' }
+const refusedTypes: Record<string, string> = { '3': 'a device', '4': 'a device', '6': 'a fifo', S: 'a sparse file' }
 
 const entryOf = (block: Buffer, more: ReadonlyMap<string, string>): TarEntry => {
   const flag = textIn(block, 156, 1) || '\0'
@@ -127,18 +127,18 @@ const entryOf = (block: Buffer, more: ReadonlyMap<string, string>): TarEntry => 
   const type = types[flag]
   const isSparse = more.has(sparseFields)
   if (type === undefined || isSparse) {
-    const what = isSparse ? 'a file with holes' : (refusedTypes[flag] ?? 'something unknown')
+    const what = isSparse ? 'a sparse file' : (refusedTypes[flag] ?? 'of an unknown type')
     throw damagedTar(`"${path.slice(-100)}" is ${what}; only files, directories and links can be copied`)
   }
   const said = (field: string, at: number, length: number) => {
     const value = more.get(field)
     const number = value === undefined ? numberIn(block, at, length) : Math.floor(Number(value))
-    if (!Number.isSafeInteger(number)) throw damagedTar('a header has a number that is none')
+    if (!Number.isSafeInteger(number)) throw damagedTar('a number in a header is not valid')
     return number
   }
   const isDirectory = type === 'directory' || (type === 'file' && path.endsWith('/'))
   const size = said('size', 124, 12)
-  if (size < 0) throw damagedTar('a header has a number that is none')
+  if (size < 0) throw damagedTar('a number in a header is not valid')
   return {
     type: isDirectory ? 'directory' : type,
     path,
@@ -177,7 +177,8 @@ export async function* readTar(pieces: AsyncIterable<Buffer>, turns: EventLoopTu
         while ((await source.some(largestExtension)) !== undefined);
         return
       }
-      if (checksumOf(block) !== numberIn(block, 148, 8)) throw damagedTar('it is no tar, or a header of it is damaged')
+      if (checksumOf(block) !== numberIn(block, 148, 8))
+        throw damagedTar('they are not a tar archive, or a header is damaged')
       const flag = textIn(block, 156, 1)
       if (['x', 'g', 'L', 'K'].includes(flag)) {
         const size = numberIn(block, 124, 12)

@@ -35,7 +35,7 @@ export const partsOf = (path: string): string[] => {
     path.length > longestPath ||
     parts.some((part) => part.length > 255)
   )
-    throw damagedTar(`"${path.slice(0, 100)}" is a path that leads elsewhere or is too long`)
+    throw damagedTar(`the path "${path.slice(0, 100)}" is too long, or contains .. or a zero byte`)
   return parts
 }
 
@@ -51,7 +51,8 @@ export class Tree {
 
   add(entry: TarEntry, at: { tar: number; file: number; digest?: string }): void {
     this.#count()
-    if (entry.target.length > longestPath) throw damagedTar(`"${entry.path.slice(0, 100)}" leads too far`)
+    if (entry.target.length > longestPath)
+      throw damagedTar(`the target of the link "${entry.path.slice(0, 100)}" is too long`)
     const parts = partsOf(entry.path)
     const name = parts.pop()
     if (name === undefined) return
@@ -72,7 +73,8 @@ export class Tree {
         break
       case 'hard link': {
         const other = this.#at(partsOf(entry.target))
-        if (other?.kind !== 'file') throw damagedTar(`"${entry.path.slice(0, 100)}" is a link to no file before it`)
+        if (other?.kind !== 'file')
+          throw damagedTar(`the hard link "${entry.path.slice(0, 100)}" names no file that comes before the link`)
         above.children.set(name, other)
       }
     }
@@ -156,7 +158,10 @@ export class Tree {
           if (isMatch(name, names)) next.push(`${path}/${name}`)
         }
         if (next.length > mostEntries)
-          throw new ImageFailed('too-many-files', `"${pattern.slice(0, 100)}" means too many files.`)
+          throw new ImageFailed(
+            'too-many-files',
+            `The pattern "${pattern.slice(0, 100)}" matches more than ${mostEntries} files and directories.`,
+          )
       }
       found = next
     }

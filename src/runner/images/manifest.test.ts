@@ -14,7 +14,7 @@ suite('the manifest of an image', () => {
     const parse = (layers: object[]) => parseManifest(JSON.stringify({ config: described, layers }))
     assert.deepEqual(parse([layer]), { manifest: { config: described, layers: [described] } })
     const elsewhere = { ...layer, urls: ['http://10.0.0.1/layer'] }
-    assert.throws(() => parse([layer, elsewhere]), { failure: 'unsupported', message: /elsewhere/ })
+    assert.throws(() => parse([layer, elsewhere]), { failure: 'unsupported', message: /outside of its registry/ })
   })
 })
 
@@ -38,7 +38,7 @@ suite('the configuration of an image', () => {
       [/variable is longer than 128 KiB/, { Env: [`A=${'x'.repeat(wordCharacters - 1)}`] }],
       [/name of a variable/, { Env: [`${'A'.repeat(nameCharacters + 1)}=`] }],
       [/its user/, { User: 'x'.repeat(nameCharacters + 1) }],
-      [/its directory/, { WorkingDir: `/${'x'.repeat(pathCharacters)}` }],
+      [/its working directory/, { WorkingDir: `/${'x'.repeat(pathCharacters)}` }],
       [/together/, { Env: ['A', 'B'].map((name) => `${name}=${'x'.repeat(100_000)}`), Cmd: ['x'.repeat(100_000)] }],
     ]
     for (const [message, config] of refused) assert.throws(() => parse(config), { failure: 'unsupported', message })

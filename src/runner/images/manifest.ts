@@ -104,7 +104,7 @@ const checkIsImage = (fields: Fields) => {
   if (kind === undefined && fields['config'] !== undefined) return
   if (fields['artifactType'] === undefined && configKinds.includes(String(kind))) return
   const named = String(kind ?? fields['mediaType']).slice(0, 100)
-  const sentence = `This is not an image of a container but something else that registries hold (${named}).`
+  const sentence = `This is not a container image but another kind of artifact (${named}).`
   throw new ImageFailed('unsupported', sentence)
 }
 
@@ -120,17 +120,26 @@ export const parseManifest = (text: string): { manifest: Manifest } | { index: I
     return { index: entries }
   }
   if (fields['schemaVersion'] === 1)
-    throw new ImageFailed('unsupported', 'The image is in the format that Docker gave up in 2017 (schema 1).')
+    throw new ImageFailed(
+      'unsupported',
+      'The image has the format that Docker gave up in 2017 (schema 1), which is not supported.',
+    )
   checkIsImage(fields)
   const layers = listOf(fields['layers'], 'its list of layers')
   for (const layer of layers) {
     checkKind(isFields(layer) ? layer['mediaType'] : undefined)
     // A layer with `urls` is refused: the layer would be downloaded from these addresses, which the image's author chooses.
     if (isFields(layer) && layer['urls'] !== undefined)
-      throw new ImageFailed('unsupported', 'The image has a layer that lies elsewhere than in its registry.')
+      throw new ImageFailed(
+        'unsupported',
+        'The image has a layer that is stored outside of its registry, which is not supported.',
+      )
   }
   if (layers.length > mostLayers)
-    throw new ImageFailed('too-many-layers', `The image has ${layers.length} layers; ${mostLayers} is the most.`)
+    throw new ImageFailed(
+      'too-many-layers',
+      `The image has ${layers.length} layers; at most ${mostLayers} are allowed.`,
+    )
   return {
     manifest: {
       config: descriptorOf(fields['config'], 'its configuration'),
@@ -206,7 +215,7 @@ export const checkConfig = (config: ContainerConfig): void => {
   const { entrypoint, cmd, env, user, workdir, shell = [], onbuild = [] } = config
   const { words, wordCharacters, nameCharacters, pathCharacters, characters } = imageConfigBounds
   const refuse = (what: string) => {
-    throw new ImageFailed('unsupported', `The image says too much of itself: ${what}.`)
+    throw new ImageFailed('unsupported', `The configuration of the image is too large: ${what}.`)
   }
   const command = [...entrypoint, ...cmd]
   const variables = Object.entries(env)
@@ -216,8 +225,8 @@ export const checkConfig = (config: ContainerConfig): void => {
     refuse('a variable is longer than 128 KiB')
   if ([user, ...variables.map(([name]) => name)].some((text) => text.length > nameCharacters))
     refuse(`its user or the name of a variable is longer than ${nameCharacters} characters`)
-  if (workdir.length > pathCharacters) refuse(`its directory is longer than ${pathCharacters} characters`)
-  if (shell.length + onbuild.length > words) refuse(`its shell and triggers have more than ${words} words`)
+  if (workdir.length > pathCharacters) refuse(`its working directory is longer than ${pathCharacters} characters`)
+  if (shell.length + onbuild.length > words) refuse(`its SHELL and ONBUILD have more than ${words} words`)
   const total = [...command, ...variables.flat(), ...shell, ...onbuild].reduce((sum, text) => sum + text.length, 0)
   if (total > characters) refuse('its command and environment together are longer than 256 KiB')
 }

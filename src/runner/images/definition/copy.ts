@@ -58,7 +58,7 @@ const argumentsIn = (rest: string, wordsIn: Reader['wordsIn']): string[] =>
 
 const modeIn = (at: At, value: string): number => {
   if (/^[0-7]{3,5}$/.test(value) && Number.parseInt(value, 8) <= 0o7777) return Number.parseInt(value, 8)
-  return refuse(at, '--chmod takes an octal number', 'write one such as --chmod=755')
+  return refuse(at, '--chmod takes an octal number', 'write for example --chmod=755')
 }
 
 const ownerIn = (at: At, value: string) => {
@@ -99,12 +99,12 @@ const isRepository = (source: string) => /^git@|^git:|^ssh:|\.git(?:[#?].*)?$/i.
 
 const urlIn = (at: AtInstruction, source: string): CopyStep['copy']['urls'][number] => {
   const shown = source.replace(/\/\/[^/@]*@/, '//').slice(0, 100)
-  if (at.name !== 'ADD') return refuse(at, `it takes nothing from other places (${shown})`, 'write ADD')
+  if (at.name !== 'ADD') return refuse(at, `COPY cannot copy from a URL (${shown})`, 'write ADD instead of COPY')
   const url = URL.parse(source)
   if (url === null || !['http:', 'https:'].includes(url.protocol))
-    return refuse(at, `it takes http:// and https:// only (${shown})`, 'fetch it with RUN')
+    return refuse(at, `only http:// and https:// URLs are allowed (${shown})`, 'fetch the file with RUN')
   if (url.username !== '' || url.password !== '')
-    return refuse(at, `an address may hold no password, as it is in the log (${shown})`, 'COPY the file instead')
+    return refuse(at, `a URL with a password would be shown in the build log (${shown})`, 'COPY the file instead')
   url.hash = ''
   return { url: url.href, name: nameIn(url) }
 }
@@ -127,17 +127,18 @@ const repositoryIn = (at: AtInstruction, source: string, flags: readonly string[
   const instead = 'write https://HOST/PATH.git#REF:DIRECTORY, where REF and DIRECTORY may be left out'
   if (!/^https?:/i.test(source)) {
     const shown = source.replace(/\/\/[^/@]*@/, '//').slice(0, 100)
-    return refuse(at, `it takes repositories by https:// only (${shown})`, instead)
+    return refuse(at, `a repository needs an http:// or https:// URL (${shown})`, instead)
   }
   const { url: whole } = urlIn(at, source)
   const url = new URL(whole)
   const fragment = decoded(URL.parse(source)?.hash.slice(1) ?? '')
-  if (fragment === undefined) return refuse(at, 'this is no repository', instead)
+  if (fragment === undefined) return refuse(at, 'the URL of the repository is not valid', instead)
   const [ref = '', directory = '', ...more] = fragment.split(':')
   const path = posix.resolve('/', directory).slice(1)
   const isFine =
     (ref === '' || refShape.test(ref)) && !ref.includes('..') && !/[\0\n]|(?:^|\/)\.\.(?:\/|$)/.test(directory)
-  if (url.search !== '' || more.length > 0 || !isFine) return refuse(at, 'this is no repository', instead)
+  if (url.search !== '' || more.length > 0 || !isFine)
+    return refuse(at, 'the URL of the repository is not valid', instead)
   const keepsHistory = flags.some((flag) => flag === '--keep-git-dir' || flag === '--keep-git-dir=true')
   return { url: whole, ref: ref || 'HEAD', directory: path, keepsHistory }
 }
@@ -145,11 +146,11 @@ const repositoryIn = (at: AtInstruction, source: string, flags: readonly string[
 const checkChecksum = (at: AtInstruction, { checksum, repository, urls }: CopyStep['copy'], sources: number): void => {
   if (checksum === undefined) return
   if (sources !== 1 || (urls.length === 0 && repository === undefined))
-    refuse(at, '--checksum is for one file of an address, or one repository', 'write a line for each')
+    refuse(at, '--checksum needs a single source: a URL or a repository', 'write a line for each source')
   if (repository !== undefined && !commitShape.test(checksum))
-    refuse(at, '--checksum of a repository is a commit', 'write all of its 40 digits')
+    refuse(at, '--checksum of a repository must be the hash of a commit', 'write all of its 40 digits')
   if (repository === undefined && !digestShape.test(checksum))
-    refuse(at, '--checksum takes a digest of SHA-256', 'write --checksum=sha256: and its 64 digits')
+    refuse(at, '--checksum of a file must be a SHA-256 digest', 'write --checksum=sha256: and all 64 digits')
 }
 
 /** Returns the last part of the URL's path, as a file name. Empty if that part is not a valid file name. */
@@ -176,9 +177,9 @@ export const copyIn = (instruction: Instruction, reader: Reader): CopyStep => {
   const given = argumentsIn(rest, wordsIn)
   const to = given.pop() ?? ''
   if (given.length === 0 || given.includes('') || to === '')
-    return refuse(instruction, 'it takes files and where they go', `write ${name} FILE DESTINATION`)
+    return refuse(instruction, `${name} needs at least one file and a destination`, `write ${name} FILE DESTINATION`)
   if (given.length > 1 && !to.endsWith('/'))
-    refuse(instruction, 'several files go to a directory', 'write / at the end of the destination')
+    refuse(instruction, 'the destination of several files must be a directory', 'write / at the end of the destination')
   const destination = posix.resolve('/', workdir, to)
   const isDirectory = /(?:^|\/)\.?$/.test(to) && destination !== '/'
   const waiting = [...documents]
@@ -195,12 +196,12 @@ export const copyIn = (instruction: Instruction, reader: Reader): CopyStep => {
     }
   }
   if (copy.urls.length > mostAddresses)
-    refuse(instruction, `it has more than ${mostAddresses} addresses`, 'write several lines')
+    refuse(instruction, `it has more than ${mostAddresses} URLs`, 'write several lines')
   checkChecksum(instruction, copy, given.length)
   if (copy.repository !== undefined && given.length > 1)
-    refuse(instruction, 'a repository is added alone', 'write a line for each')
+    refuse(instruction, 'a repository must be the only source of its line', 'write a line for each source')
   if (isDirectory && copy.urls.some((each) => each.name === ''))
-    refuse(instruction, 'the address has no name of a file', 'write one in the destination')
+    refuse(instruction, 'the URL contains no file name', 'write a file name at the end of the destination')
   copy.destination = isDirectory ? `${destination}/` : destination
   return { line, text: [name, ...flags, rest].join(' '), copy }
 }

@@ -14,7 +14,7 @@ export type Instruction = {
 }
 
 /** Advice for a line that does not begin with a known instruction. */
-export const noInstruction = 'write RUN before a command, or \\ at the end of the line before where it goes on'
+export const noInstruction = 'write RUN before a command, or end the line above with \\ to continue that line here'
 
 const largestText = 256 * 1024
 const mostInstructions = 1000
@@ -75,7 +75,7 @@ const flagsIn = (at: AtInstruction, text: string): { flags: string[]; rest: stri
     rest = rest.slice(found[0].length)
   }
   if (/^--[a-z]/.test(rest))
-    refuse(at, 'a flag has a quote that is never closed', 'write the same quote behind the value')
+    refuse(at, 'a flag has a quote that is never closed', 'write the same quote after the value')
   return { flags, rest }
 }
 
@@ -114,11 +114,11 @@ export const instructionsOf = (text: string): { instructions: Instruction[]; esc
       return refuse(
         { line, name },
         `the here-document ${found.unclosed.slice(0, 40)} has no end`,
-        `write a line that is "${found.unclosed.slice(0, 40)}" alone`,
+        `write a line below that contains only "${found.unclosed.slice(0, 40)}"`,
       )
     instructions.push({ line, name, flags, rest: rest.trim(), documents: found.documents })
     if (instructions.length > mostInstructions)
-      refuse({ line, name }, `there are more than ${mostInstructions} instructions`, 'join commands of RUN by &&')
+      refuse({ line, name }, `there are more than ${mostInstructions} instructions`, 'join RUN commands with &&')
     return found.next
   }
   for (let index = 0; index < lines.length; ) {

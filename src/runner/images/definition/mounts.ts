@@ -33,9 +33,9 @@ const known: Record<Mount['type'], readonly string[]> = {
   ssh: ['id', 'target', 'required', 'mode', 'uid', 'gid'],
 }
 
-const noSecrets = 'no secret can be given to a build here'
+const noSecrets = 'builds get no secrets and no SSH keys'
 const noSecretsInstead =
-  'fetch what needs it outside of the definition and COPY it, or do it in the sandbox; without required=true the line runs without it'
+  'fetch the files yourself and COPY them, or run the command in the sandbox; without required=true the command runs without the secret'
 
 type Place = { at: At; workdir: string; originOf: (text: string) => Origin }
 
@@ -55,7 +55,7 @@ export const mountOf = (value: string, { at, workdir, originOf }: Place): Mount 
   if (wrong !== undefined)
     return refuse(
       at,
-      `--mount=type=${type} does not take "${wrong.slice(0, 40)}"`,
+      `--mount=type=${type} has no option "${wrong.slice(0, 40)}"`,
       `write only ${known[type].join(', ')}`,
     )
 
@@ -65,7 +65,11 @@ export const mountOf = (value: string, { at, workdir, originOf }: Place): Mount 
     const isNumber = radix === 8 ? /^[0-7]{1,5}$/.test(text) : /^\d{1,5}$/.test(text)
     return isNumber
       ? Number.parseInt(text, radix)
-      : refuse(at, `${key} of --mount is no number`, `write ${key}=${radix === 8 ? '0755' : '1000'}`)
+      : refuse(
+          at,
+          `${key} of --mount must be ${radix === 8 ? 'an octal' : 'a'} number of at most 5 digits`,
+          `write for example ${key}=${radix === 8 ? '0755' : '1000'}`,
+        )
   }
   if (type === 'secret' || type === 'ssh') {
     if (fields.get('required') === 'true') return refuse(at, noSecrets, noSecretsInstead)

@@ -15,16 +15,16 @@ type Snapshots = ReadonlySet<string>
 
 /** Refuses a variable in `--from`: the variable has no value yet when the builder chooses the stages to build. */
 export const refuseVariable = (at: At, text: string): never =>
-  refuse(at, '--from takes no variables', `write FROM ${text.slice(0, 60)} AS name before it, and --from=name`)
+  refuse(at, '--from must not contain a variable', `write a stage FROM ${text.slice(0, 60)} AS name, and --from=name`)
 
 /** Finds what the `--from` of a COPY or a mount refers to: a stage by its name or number, otherwise an image. */
 export const originOf = (at: At, text: string, stages: readonly Named[], own: number, snapshots: Snapshots): Origin => {
   if (text.includes('$')) return refuseVariable(at, text)
   const named = stages.findLastIndex(({ name }) => name === text.toLowerCase())
   const stage = named === -1 && /^\d{1,4}$/.test(text) ? Number(text) : named
-  if (stage === -1) return { image: imageOf(at, text, snapshots) }
+  if (stage === -1) return { image: imageOf(at, text, snapshots, 'other stage') }
   if (stage >= stages.length || stage === own)
-    return refuse(at, `--from=${text} is no stage before this one`, 'write its name, or its number from 0 on')
+    return refuse(at, `--from=${text} names no other stage`, 'write the name of a stage, or its number from 0 on')
   return { stage }
 }
 
@@ -32,10 +32,10 @@ export const originOf = (at: At, text: string, stages: readonly Named[], own: nu
 export const baseOf = (at: At, text: string, stages: readonly Named[], snapshots: Snapshots): Origin | 'scratch' => {
   if (text === 'scratch') return text
   const stage = stages.findLastIndex(({ name }) => name === text.toLowerCase())
-  return stage === -1 ? { image: imageOf(at, text, snapshots) } : { stage }
+  return stage === -1 ? { image: imageOf(at, text, snapshots, 'earlier stage') } : { stage }
 }
 
-const imageOf = (at: At, text: string, snapshots: Snapshots): string => {
+const imageOf = (at: At, text: string, snapshots: Snapshots, stage: 'earlier stage' | 'other stage'): string => {
   try {
     if (snapshots.has(text)) return text
     parseReference(text)
@@ -43,8 +43,8 @@ const imageOf = (at: At, text: string, snapshots: Snapshots): string => {
   } catch (error) {
     return refuse(
       at,
-      `${(error as Error).message.replace(/\.$/, '')}, and no stage before it has this name`,
-      'write registry/name:tag, or the name behind AS of a stage before it',
+      `${(error as Error).message.replace(/\.$/, '')}, and no ${stage} has this name`,
+      'write registry/name:tag, or the name after AS in the FROM of a stage',
     )
   }
 }

@@ -45,7 +45,7 @@ type Written = {
 const mostStages = 20
 
 const refuseSoMany = (at: At) =>
-  refuse(at, `the last stage needs more than ${mostStages} stages and images`, 'join some')
+  refuse(at, `the last stage needs more than ${mostStages} stages and images`, 'combine some of the stages')
 
 export const emptyConfig = (): ContainerConfig => ({ entrypoint: [], cmd: [], env: {}, user: '', workdir: '' })
 
@@ -61,7 +61,7 @@ export const planOf = (text: string, hasFiles = false, snapshots: ReadonlySet<st
   const globals: Record<string, string> = { ...platformArgs }
   for (const instruction of instructions.slice(0, start)) {
     if (instruction.name !== 'ARG')
-      refuse(instruction, 'only ARG may come before FROM', 'write it behind the first FROM')
+      refuse(instruction, 'only ARG may come before FROM', 'move this line below the first FROM')
     Object.assign(globals, argsIn(instruction, { variables: globals, escapedBy, allowance }, globals))
   }
   const written = stagesIn(instructions.slice(start), (instruction, stages) =>
@@ -128,12 +128,20 @@ const readFrom = (
   }
   const [image, ...more] = words(instruction, reading)
   if (image === undefined || image === '')
-    return refuse(instruction, 'it names no image', 'write ARG NAME=value before the first FROM for a variable in it')
+    return refuse(
+      instruction,
+      'it names no image',
+      'write FROM IMAGE, and ARG NAME=value above it for each variable in IMAGE',
+    )
   const [as, name, ...others] = more
   if (as !== undefined && (as.toUpperCase() !== 'AS' || name === undefined || others.length > 0))
     return refuse(instruction, 'it takes one image', 'write FROM IMAGE or FROM IMAGE AS NAME')
   if (name !== undefined && !/^[a-z][\w.-]*$/i.test(name))
-    return refuse(instruction, 'this is no name of a stage', 'write a letter, and then letters, digits and . _ -')
+    return refuse(
+      instruction,
+      `"${name.slice(0, 40)}" is not a valid stage name`,
+      'write a letter, and then only letters, digits and . _ -',
+    )
   return { base: baseOf(instruction, image, before, snapshots), name: name?.toLowerCase() }
 }
 
@@ -150,8 +158,8 @@ type Run = (
 const refuseCircle = (closing: At, others: readonly At[]): never => {
   const why = 'stages need each other in a circle'
   const at = [closing, ...others].find(({ trigger }) => trigger !== undefined)
-  if (at === undefined) return refuse(closing, why, 'take one of the --from out, or split a stage in two')
-  return refuse(at, why, 'take one of the --from out, or build on another image')
+  if (at === undefined) return refuse(closing, why, 'remove one --from, or split a stage in two')
+  return refuse(at, why, 'remove one --from, or build on another image')
 }
 
 /**

@@ -114,7 +114,7 @@ const perform = (instruction: Instruction, state: State) => {
     checkConfig(state.config)
   } catch (error) {
     if (!(error instanceof ImageFailed)) throw error
-    refuse(instruction, error.message.replace(/\.$/, ''), 'put it into a file and COPY it')
+    refuse(instruction, error.message.replace(/\.$/, ''), 'put long texts into a file and COPY the file')
   }
 }
 
@@ -126,12 +126,12 @@ const triggerText = (text: string, base: string) =>
 const triggerIn = (at: At, text: string): Instruction => {
   const [trigger, ...more] = instructionsOf(text).instructions
   if (trigger === undefined || more.length > 0)
-    return refuse(at, 'it takes one instruction', 'write one such as ONBUILD RUN make')
+    return refuse(at, 'ONBUILD needs exactly one instruction', 'write for example ONBUILD RUN make')
   if (['FROM', 'ONBUILD', 'MAINTAINER'].includes(trigger.name))
     return refuse(
       at,
-      `it may not trigger ${trigger.name}`,
-      `write ${trigger.name} in the definition that builds on this one`,
+      `ONBUILD ${trigger.name} is not allowed`,
+      `write ${trigger.name} in the definition that builds on this image`,
     )
   checkKnown({ ...at, name: trigger.name })
   return trigger
@@ -162,7 +162,7 @@ const stepVariablesIn = (state: State, at: At): Record<string, string> => {
   const variables = variablesIn(state, at)
   for (const text of Object.entries(variables).flat()) state.stepCharacters += text.length
   if (state.stepCharacters > mostStepCharacters)
-    refuse(at, 'the lines that run with so many variables are too many', 'join commands of RUN by &&')
+    refuse(at, 'there are too many RUN lines for variables as long as these', 'join RUN commands with &&')
   return variables
 }
 
@@ -196,7 +196,12 @@ export const argsIn = (instruction: Instruction, reading: Reading, globals: Vari
   if (found.length === 0) refuse(instruction, 'it takes a name', 'write ARG NAME or ARG NAME=value')
   const pairs = found.flatMap((word): [string, string][] => {
     const [, name, value = globals[name as string]] = /^([A-Za-z_]\w*)(?:=(.*))?$/s.exec(word) ?? []
-    if (name === undefined) return refuse(instruction, 'this is no name', 'write ARG NAME or ARG NAME=value')
+    if (name === undefined)
+      return refuse(
+        instruction,
+        `"${word.split('=', 1)[0]?.slice(0, 40)}" is not a valid variable name`,
+        'write ARG NAME or ARG NAME=value',
+      )
     return value === undefined ? [] : [[name, value]]
   })
   return Object.fromEntries(pairs)
@@ -211,7 +216,11 @@ const commandIn = ({ rest }: Pick<Instruction, 'rest'>, { config }: State): stri
 const oneWord = (instruction: Instruction, state: State): string => {
   const [value = '', ...more] = words(instruction, readingIn(state, instruction), instruction.name !== 'WORKDIR')
   if (value === '' || more.length > 0)
-    return refuse(instruction, 'it takes one value', `write ${instruction.name} VALUE, in quotes where it has spaces`)
+    return refuse(
+      instruction,
+      'it takes one value',
+      `write ${instruction.name} VALUE, with quotes if the value contains spaces`,
+    )
   return value
 }
 
@@ -229,8 +238,8 @@ const copy: Verb = (instruction, state) => {
   if (step.copy.from === undefined && step.copy.sources.length > 0 && !state.hasFiles)
     refuse(
       instruction,
-      'it needs files, and none came with the definition',
-      'send them (contextHashes), or use a here-document',
+      'this line needs files, but no files were sent with the definition',
+      'send the files (contextHashes), or use a here-document',
     )
   state.steps.push(step)
 }
@@ -295,7 +304,11 @@ const verbs: Record<string, Verb> = {
     const { rest } = instruction
     const shell = jsonListIn(rest)
     if (shell === undefined || shell.length === 0 || shell.length > 100)
-      return refuse(instruction, 'it takes a JSON list', 'write one such as SHELL ["/bin/bash", "-c"]')
+      return refuse(
+        instruction,
+        'SHELL needs a JSON list of 1 to 100 strings',
+        'write for example SHELL ["/bin/bash", "-c"]',
+      )
     config.shell = shell
   },
   ONBUILD: (instruction, { config }) => {
@@ -304,7 +317,7 @@ const verbs: Record<string, Verb> = {
     triggerIn({ line, name: 'ONBUILD' }, text)
     config.onbuild = [...(config.onbuild ?? []), text]
     if (config.onbuild.length > mostTriggers)
-      refuse(instruction, `there are more than ${mostTriggers} ONBUILD lines`, 'join commands of RUN by &&')
+      refuse(instruction, `there are more than ${mostTriggers} ONBUILD lines`, 'join RUN commands with &&')
   },
   CMD: (instruction, state) => {
     state.config.cmd = commandIn(instruction, state)
@@ -317,7 +330,7 @@ const verbs: Record<string, Verb> = {
   RUN: (instruction, state) => {
     const { line, rest } = instruction
     const flags = flagsOfRun(instruction, state)
-    if (rest === '') refuse(instruction, 'it takes a command', 'write RUN COMMAND')
+    if (rest === '') refuse(instruction, 'RUN needs a command', 'write RUN COMMAND')
     const { user, workdir } = state.config
     const env = stepVariablesIn(state, instruction)
     state.steps.push({ line, ...withDocuments(instruction, state), env, user, workdir: workdir || '/', ...flags })

@@ -103,7 +103,7 @@ class WordReader {
   #spend(amount: number): void {
     this.#reading.allowance.left -= amount
     if (this.#reading.allowance.left < 0)
-      throw new WordError('the definition is too long with its variables', 'write shorter values')
+      throw new WordError('the values of its variables make the definition too long', 'write shorter values')
   }
 
   #name(): string {
@@ -127,15 +127,16 @@ class WordReader {
   #braced(): string {
     this.#at++
     this.#depth++
-    if (this.#depth > deepest) throw new WordError('variables are nested too deeply', 'write an ARG for what is within')
+    if (this.#depth > deepest)
+      throw new WordError('variables are nested too deeply', 'write an ARG for the inner variables')
     const name = this.#name()
     const operator = operators.find((each) => this.#text.startsWith(each, this.#at)) ?? ''
     this.#at += operator.length
     if (name === '' || (operator === '' && ![undefined, '}'].includes(this.#text[this.#at])))
       throw new WordError(
-        '"${" does not begin a variable',
+        '"${" does not begin a valid variable',
         // biome-ignore lint/suspicious/noTemplateCurlyInString: the text shows the syntax of a variable.
-        'write one such as ${NAME} or ${NAME:-value}, or \\$ for the character',
+        'write for example ${NAME} or ${NAME:-value}, or \\$ for the character $',
       )
     const replaces = operator.startsWith('/')
     const word = this.words(false, replaces ? '/}' : '}').join('')
@@ -145,7 +146,7 @@ class WordReader {
       by = this.words(false, '}').join('')
     }
     if (this.#text[this.#at] !== '}')
-      throw new WordError('a "${" is never closed', 'write } at its end, or \\$ for the character')
+      throw new WordError('a "${" is never closed', 'write } at its end, or \\$ for the character $')
     this.#at++
     this.#depth--
     return this.#applied(name, operator, word, by)
@@ -163,7 +164,11 @@ class WordReader {
       case '?':
         // If A is set, a shell ignores the `?` in `${A:-${B:?text}}`. Alcove differs: the build fails if B is not set, whatever A
         // is.
-        if (!isThere) throw new WordError(`${name}: ${word || 'it is not set'}`, `write ARG ${name}=VALUE before`)
+        if (!isThere)
+          throw new WordError(
+            `${name}: ${word || 'this variable has no value'}`,
+            `write ARG ${name}=VALUE above this line`,
+          )
         return value as string
       case '#':
       case '##':
