@@ -355,7 +355,7 @@ class MachineHost implements Host {
       await this.#write(sandboxId, {
         ...spec,
         assignment,
-        refused: 'The sandbox is archived. Start it to have it back.',
+        refused: 'The sandbox is archived. Start it to restore its disk.',
       })
       return
     }
@@ -492,7 +492,7 @@ class MachineHost implements Host {
     if (!isRunning || !spec || !running || spec.assignment.isWarm || isAlive(running.init)) return false
     await this.#ended(sandboxId)
     const ended = this.#held.get(sandboxId)?.spec
-    if (ended?.status !== 'stopped') throw new Error('The sandbox has ended, and could not be cleared away yet.')
+    if (ended?.status !== 'stopped') throw new Error('The sandbox has ended, but could not be cleaned up yet.')
     await this.#write(sandboxId, { ...ended, assignment })
     return true
   }

@@ -231,7 +231,7 @@ export const startRunner = async (
     onDatabase: (databaseId) => {
       if (isOurDatabase(directory, databaseId)) return true
       barred.resolve(
-        `the sandboxes in ${directory} are in another database than that of its server. Serve it with the one that they are in; or give them up: alcove purge --data ${dirname(directory)}`,
+        `the sandboxes in ${directory} are in another database than that of its server. Start the server with the database of these sandboxes, or delete them: alcove purge --data ${dirname(directory)}`,
       )
       return false
     },

@@ -213,7 +213,7 @@ suite('sandboxes from images', { skip: noBusybox }, () => {
     }
     assert.deepEqual(await wanted('missing'), [
       'build_failed',
-      `The files ${hash} are not here. Upload them, and make the image again.`,
+      `The files ${hash} are not on the server. Upload them, and build the image again.`,
     ])
     const { body } = await alcove.api('GET', '/object-storage/push-access')
     const [accessKeyId, secretAccessKey, sessionToken] = [body['accessKey'], body['secret'], body['sessionToken']]

@@ -243,7 +243,7 @@ suite('packing and unpacking, interrupted', { skip: needsRoot }, () => {
       })
     await assert.rejects(
       unpack(),
-      fails('disk', /^The archive holds [\d.]+ MiB, and this runner has room for 8 MiB\.$/),
+      fails('disk', /^The archive needs [\d.]+ MiB of disk, and this runner has 8 MiB free\.$/),
     )
     assert.deepEqual([written, readdirSync(directory)], [[], []])
     // The disk has enough space, but too few inodes. A manifest does not count inodes, so only the restore itself can fail.

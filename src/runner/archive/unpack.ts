@@ -164,7 +164,7 @@ const refuseIfFound = async (place: string, walk: readonly string[]) => {
     background: true,
     timeoutMs: 600_000,
   })
-  if (found !== '') throw new ArchiveFailed('damaged', 'The archive holds what no disk has.')
+  if (found !== '') throw new ArchiveFailed('damaged', 'The archive contains a file that no disk of a sandbox has.')
 }
 
 const sync = (path: string) => runCommand(['sync', '--file-system', path], { timeoutMs: 600_000 })
@@ -175,7 +175,8 @@ const refuseToOverwrite = async ({ upper, etc }: DiskParts) => {
       if (!hasCode(error, 'ENOENT')) throw error
       return []
     })
-    if (names.length > 0) throw new ArchiveFailed('disk', 'There is a disk already where the archive belongs.')
+    if (names.length > 0)
+      throw new ArchiveFailed('disk', 'The archive cannot be unpacked: the sandbox already has a disk on this runner.')
   }
 }
 
@@ -183,7 +184,7 @@ const refuseToOverwrite = async ({ upper, etc }: DiskParts) => {
 const refuseWithoutRoom = async (holder: string, { bytes }: Manifest) => {
   const free = await freeBytes(holder)
   if (bytes <= free) return
-  const reason = `The archive holds ${asSize(bytes)}, and this runner has room for ${asSize(free)}.`
+  const reason = `The archive needs ${asSize(bytes)} of disk, and this runner has ${asSize(free)} free.`
   throw new ArchiveFailed('disk', reason)
 }
 

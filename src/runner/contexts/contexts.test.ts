@@ -73,7 +73,10 @@ suite('open uploads of context files', () => {
     const { etag } = await kept.putPart(named('2'), second)
     await contexts.complete(named('2'), second, [{ number: 1, etag }])
     for (let times = 0; times < 2; times++)
-      await assert.rejects(contexts.beginUpload(named('3')), { code: 'too_large', message: /no room for more files/ })
+      await assert.rejects(contexts.beginUpload(named('3')), {
+        code: 'too_large',
+        message: /no room for more uploaded files/,
+      })
     await contexts.beginUpload(named('2'))
   })
 

@@ -24,7 +24,7 @@ export class OpenUploads {
     if (!this.#bound.take(organizationId))
       throw new Problem(
         'rate_limited',
-        'Too many uploads are open. Complete or abort some; those that are left go by themselves.',
+        `Too many uploads are open. Complete or abort some of them. An upload without new data ends after ${this.#keptMs / 3_600_000} hours.`,
       )
     this.#open.set(partsOf(name, id), { organizationId, at: this.#now() })
   }

@@ -126,11 +126,14 @@ export class ContextStore {
     await this.#getUpload(name, uploadId)
     const isInOrder = named.every(({ number }, at) => at === 0 || number > named[at - 1]!.number)
     if (named.length === 0 || named.length > this.limits.partsOfUpload || !isInOrder)
-      throw new Problem('bad_request', 'The parts of an upload have to be named in their order, each once.')
+      throw new Problem(
+        'bad_request',
+        `List 1 to ${this.limits.partsOfUpload} parts, each only once, sorted by part number.`,
+      )
     const parts: Part[] = []
     for (const { number, etag } of named) {
       const part = readPart(await this.store.get(partKey(name, uploadId, number), largestTable))
-      if (part?.etag !== etag) throw new Problem('bad_request', `There is no such part ${number} of this upload.`)
+      if (part?.etag !== etag) throw new Problem('bad_request', `The upload has no part ${number} with this ETag.`)
       parts.push(part)
     }
     const bytes = parts.reduce((sum, part) => sum + part.bytes, 0)
@@ -197,7 +200,7 @@ export class ContextStore {
     if (bytes >= bytesOfOrganization || (hashes.size >= contextsOfOrganization && !hashes.has(name.hash)))
       throw new Problem(
         'too_large',
-        'The organization has no room for more files. Those that no image is made from go by themselves after a day.',
+        'The organization has no room for more uploaded files. Files that no image uses are removed after a day.',
       )
     hashes.add(name.hash)
     await this.store.put(begunKey(name), written({ at: this.now() }))
@@ -223,7 +226,7 @@ export class ContextStore {
     for await (const content of cutIntoChunks(counted.call(this))) {
       if (known !== undefined) continue
       if (usage.bytes >= this.limits.bytesOfOrganization)
-        throw new Problem('too_large', 'The organization has no room for more files.')
+        throw new Problem('too_large', 'The organization has no room for more uploaded files.')
       const chunk = await keepChunk(this.store, chunksOf(name), content)
       usage.bytes += chunk.storedBytes
       chunks.push(chunk)

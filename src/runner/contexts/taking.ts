@@ -22,7 +22,7 @@ export class Taking {
   async run<T>(name: ContextName, body: Body, work: (pieces: Body) => Promise<T>): Promise<T> {
     const { organizationId } = name
     if (!this.#running.take(organizationId))
-      throw new Problem('rate_limited', 'Too many files are being uploaded at this moment.')
+      throw new Problem('rate_limited', 'Too many files are being uploaded now. Try again when an upload is finished.')
     this.#names.take(prefixOf(name))
     try {
       return await work(this.#unlessSilent(body))
@@ -40,7 +40,7 @@ export class Taking {
       for (;;) {
         const { promise: silence, reject } = Promise.withResolvers<never>()
         const timer = setTimeout(
-          () => reject(new Problem('timeout', 'No byte came for too long.')),
+          () => reject(new Problem('timeout', 'The upload stopped sending data, or was too slow.')),
           Math.min(silentMs, end - performance.now()),
         )
         const piece = await Promise.race([pieces.next(), silence]).finally(() => clearTimeout(timer))

@@ -32,7 +32,10 @@ export const askContexts = async (contexts: ContextStore, request: GateRequest, 
     return await askOf(contexts, request, body)
   } catch (error) {
     if (!(error instanceof ArchiveFailed)) throw error
-    const sentence = error.why === 'store full' ? 'The object store is full.' : 'The object store does not work now.'
+    const sentence =
+      error.why === 'store full'
+        ? 'The object store is full.'
+        : 'The object store does not work at the moment. Try again later.'
     throw new Problem('unavailable', sentence, { cause: error })
   }
 }

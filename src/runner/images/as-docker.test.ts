@@ -74,13 +74,13 @@ suite('images of registries, handled as Docker handles them', { skip: cannotRun 
     }
     for (const [kind, fields] of Object.entries(kinds)) {
       const reference = room.registry.put('chart:1', makeArtifact(fields))
-      const sentence = `This is not an image of a container but something else that registries hold (${kind}).`
+      const sentence = `This is not a container image but another kind of artifact (${kind}).`
       const escaped = sentence.replace(/[.()+]/g, '\\$&')
       await fails('unsupported', new RegExp(`^${escaped}$`), bring(open(), 'one', from(reference)))
     }
     const loose = makeArtifact({ artifactType: 'application/vnd.oci.artifact.manifest.v1+json', config: undefined })
     const refused = bring(open(), 'one', from(room.registry.put('chart:2', loose)))
-    await fails('unsupported', /^This is not an image of a container but/, refused)
+    await fails('unsupported', /^This is not a container image but/, refused)
   })
 
   test('if a registry names a separate host for tokens, the image is pulled with a token of that host', async () => {

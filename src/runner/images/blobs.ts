@@ -181,10 +181,7 @@ export class BlobsOfOrigin {
       await chown(unchecked, 0, 0)
       await chmod(unchecked, 0o444)
       if ((await sha256Of(unchecked)) !== digest)
-        throw new ImageFailed(
-          'corrupted',
-          `The image is damaged: a part of it is not what its digest says (${digest}).`,
-        )
+        throw new ImageFailed('corrupted', `The image is damaged: a part of it does not match its digest (${digest}).`)
       await rename(unchecked, kept)
     } finally {
       await rm(unchecked, { force: true })

@@ -122,10 +122,10 @@ if (!isPrivateHost) {
     test('ADD of a URL reaches only addresses allowed for images; its error does not reveal if a host exists', async () => {
       assert.match(
         (await refusalOf('public', { isWebFile: true })).message,
-        /^It could not be fetched from public\.test\.$/,
+        /^The file could not be fetched from public\.test\.$/,
       )
       const named = { isWebFile: true, privateRegistries: ['lan.test'] }
-      assert.match((await refusalOf('lan', named)).message, /^It could not be fetched from lan\.test\.$/)
+      assert.match((await refusalOf('lan', named)).message, /^The file could not be fetched from lan\.test\.$/)
       const told = await Promise.all(
         ['nowhere', 'lan', 'metadata', 'host'].map(async (place) => {
           const begun = performance.now()

@@ -67,7 +67,8 @@ export const resolveReference = async (skopeo: Skopeo, reference: Reference, fet
     const entry = pinned(reference, ourEntryOf(named.parsed.index).digest)
     ours = manifestOf(entry, await skopeo.manifest(entry, asking))
   }
-  if ('index' in ours.parsed) throw new ImageFailed('unsupported', 'The image is an index of indexes.')
+  if ('index' in ours.parsed)
+    throw new ImageFailed('unsupported', 'The image is an index of indexes, which is not supported.')
 
   const image = pinned(reference, ours.digest)
   const { manifest } = ours.parsed
@@ -82,7 +83,10 @@ export const resolveReference = async (skopeo: Skopeo, reference: Reference, fet
 }
 
 const notWhatItsDigestSays = (name: Reference) =>
-  new ImageFailed('corrupted', `The image ${formatReference(name)} is damaged: what came is not what its digest says.`)
+  new ImageFailed(
+    'corrupted',
+    `The image ${formatReference(name)} is damaged: the downloaded data does not match its digest.`,
+  )
 
 /** Throws if the numbers of layers and diff ids differ. umoci would ignore a diff id without a layer. */
 const checkLayersOf = ({ layers }: Manifest, { diffIds }: Described): void => {
@@ -96,7 +100,7 @@ const checkLayersOf = ({ layers }: Manifest, { diffIds }: Described): void => {
 const tooLarge = (bytes: number, mostBytes: number) =>
   new ImageFailed(
     'too-large',
-    `The image is too large: its layers have ${asSize(bytes)} and may have ${asSize(mostBytes)}.`,
+    `The image is too large: its layers have ${asSize(bytes)}; at most ${asSize(mostBytes)} is allowed.`,
   )
 
 export const fetchFromRegistry = async (
@@ -160,7 +164,10 @@ export const fetchFromFile = async (
 /** Returns the real path of an image file. Throws if the path is not inside `directory`, where the operator puts image files. */
 export const fileWithin = async (directory: string | undefined, path: string): Promise<string> => {
   if (directory === undefined)
-    throw new ImageFailed('refused', 'This runner takes no images from files; its operator may set ALCOVE_IMAGES_DIR.')
+    throw new ImageFailed(
+      'refused',
+      'This runner reads no images from files, because its operator has not set ALCOVE_IMAGES_DIR.',
+    )
   const root = await realpath(directory).catch(() => undefined)
   const found =
     root === undefined || path.includes('\0') ? undefined : await realpath(join(root, path)).catch(() => undefined)
@@ -222,7 +229,7 @@ const adopt = async (
   const textOf = async (digest: string) => {
     const bytes = await small(`blobs/sha256/${digest.slice('sha256:'.length)}`)
     if (digestOf(bytes) !== digest)
-      throw new ImageFailed('corrupted', `The image is damaged: a part of it is not what its digest says (${digest}).`)
+      throw new ImageFailed('corrupted', `The image is damaged: a part of it does not match its digest (${digest}).`)
     return bytes.toString()
   }
   const index = parseManifest((await small('layout/index.json')).toString())
@@ -230,7 +237,8 @@ const adopt = async (
   if (entry === undefined) throw new ImageFailed('corrupted', 'The image is damaged: it has no manifest.')
   const manifest = { digest: entry.digest, size: entry.size }
   const parsed = parseManifest(await textOf(manifest.digest))
-  if (!('manifest' in parsed)) throw new ImageFailed('unsupported', 'The image is an index of indexes.')
+  if (!('manifest' in parsed))
+    throw new ImageFailed('unsupported', 'The image is an index of indexes, which is not supported.')
   const { config, layers } = parsed.manifest
   const described = parseConfig(await textOf(config.digest))
   checkLayersOf(parsed.manifest, described)

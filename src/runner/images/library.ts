@@ -312,7 +312,7 @@ export class Library {
   /** Fetches an image, or returns the image of this name if this host has it. Concurrent calls for one source share the work. */
   async bring(request: BringRequest): Promise<Brought> {
     if (!imageNameShape.test(request.image))
-      throw new ImageFailed('failed', 'The name of the image has characters no name has.')
+      throw new ImageFailed('failed', 'The name of the image contains characters that are not allowed.')
     await this.open()
     return this.find(request.image) ?? this.#bring(request, (made) => this.#record(request, made))
   }
@@ -364,7 +364,7 @@ export class Library {
     const { source, maxGiB, organizationId, logins, signal, onProgress, onLine } = request
     const { limits } = this.#parts
     if (this.#waiting >= limits.mostWaiting)
-      throw new ImageFailed('failed', 'Too many images are being brought to this runner. Try again later.')
+      throw new ImageFailed('failed', 'This runner is fetching too many images at the same time. Try again later.')
     const onSaid = (said: Said) => ('line' in said ? onLine?.(said.line) : onProgress?.(said.progress))
     const maxBytes = Math.min(limits.largestBytes, Math.floor(maxGiB * GiB))
     this.#waiting++
@@ -391,12 +391,16 @@ export class Library {
       )
     } catch (error) {
       if (signal?.aborted && error === signal.reason)
-        throw new ImageFailed('cancelled', 'Bringing the image was cancelled.', { cause: error })
+        throw new ImageFailed('cancelled', 'The download of the image was cancelled.', { cause: error })
       if (error instanceof ImageFailed) throw error
       const isFull = error instanceof CommandFailed && /no space left/i.test(error.stderr)
       if (isFull || (error as NodeJS.ErrnoException).code === 'ENOSPC')
         throw new ImageFailed('no-room', 'The disk that the runner keeps images on is full.', { cause: error })
-      throw new ImageFailed('failed', 'The image could not be brought to this runner.', { cause: error })
+      throw new ImageFailed(
+        'failed',
+        'The runner could not fetch or unpack the image. The log of the runner has the cause.',
+        { cause: error },
+      )
     } finally {
       this.#waiting--
       await this.#sweeper.sweep()

@@ -125,7 +125,7 @@ suite('renewals of the default image', () => {
     await start()
     assert.deepEqual(
       [files.read().renewal?.state, files.read().renewal?.reason],
-      ['failed', 'The runner ended meanwhile.'],
+      ['failed', 'The runner ended before the renewal was finished.'],
     )
   })
 })

@@ -43,7 +43,8 @@ export class Renewal {
   start(): void {
     this.#files.open()
     const { renewal } = this.#files.read()
-    if (renewal?.state === 'running') this.#say({ ...renewal, state: 'failed', reason: 'The runner ended meanwhile.' })
+    if (renewal?.state === 'running')
+      this.#say({ ...renewal, state: 'failed', reason: 'The runner ended before the renewal was finished.' })
     else this.#say(renewal)
     this.#watcher = watch(this.#files.directory, (_event, name) => {
       if (name === 'request.json') void this.look()

@@ -124,7 +124,7 @@ export const fetchRepository = async (
       break
     case exitNoRef:
       throw fail(
-        `There is no ${ref} in the repository, or it is not sent; write a branch, a tag or a whole commit.`,
+        `There is no ${ref} in the repository, or its server does not send it; write a branch, a tag or a whole commit.`,
         cause,
       )
     case exitSubmodules:
@@ -136,11 +136,11 @@ export const fetchRepository = async (
     case exitTar:
       throw tooLarge(mostBytes, cause)
     default:
-      throw fail(`It could not be fetched from ${url.host}.`, cause)
+      throw fail(`The repository could not be fetched from ${url.host}.`, cause)
   }
   const commit = /^[0-9a-f]{40,64}$/m.exec(outcome.stdout.toString())?.[0] ?? ''
   if (checksum !== undefined && !commit.startsWith(checksum))
-    throw new ImageFailed('corrupted', `It is not what --checksum says: ${commit}.`)
+    throw new ImageFailed('corrupted', `The repository does not match --checksum: its commit is ${commit}.`)
   return { ...(await opened(join(place, 'file'))), commit }
 }
 

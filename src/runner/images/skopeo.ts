@@ -228,7 +228,10 @@ export class Skopeo {
         // waits caused the timeout.
         if (saysToWait.test(stderr)) return mustWait(reference?.registry ?? '')
         if (mayNotTell) return unreached()
-        return new ImageFailed('took-too-long', `The image was not there within ${Math.round(timeoutMs / 1000)} s.`)
+        return new ImageFailed(
+          'took-too-long',
+          `The image was not downloaded within ${Math.round(timeoutMs / 1000)} s.`,
+        )
       },
       signal,
       ...(watch === undefined ? {} : { watch }),
@@ -291,7 +294,7 @@ const complaints: readonly Complaint[] = [
   [
     /digest did not match|does not match (?:digest|expected)|error verifying|unexpected (?:end|EOF)|invalid (?:checksum|character)|gzip:/i,
     'corrupted',
-    (name) => `The image ${name} is damaged: what came is not what its digest says.`,
+    (name) => `The image ${name} is damaged: the downloaded data does not match its digest.`,
   ],
   [
     /gave HTTP response to HTTPS|not look like a TLS handshake/,

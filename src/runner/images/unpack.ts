@@ -86,7 +86,10 @@ const mostOwners = 10_000
 const largeIdsOf = (owners: readonly number[]): number[] => {
   const ids = owners.map((owner) => owner - uidBase)
   if (owners.length < mostOwners && groupLargeIds(ids) !== undefined) return ids
-  throw new ImageFailed('unsupported', `The image has files of too many users above ${commonIds - 1}.`)
+  throw new ImageFailed(
+    'unsupported',
+    `The image has files of too many users and groups with ids above ${commonIds - 1}.`,
+  )
 }
 
 export const tooLarge = (mostBytes: number) =>
@@ -151,6 +154,8 @@ const complaintOf = (stderr: string, mostBytes: number): ImageFailed => {
     return new ImageFailed('no-room', 'The disk that the runner keeps images on is full.', { cause })
   if (/file too large/i.test(stderr)) return tooLarge(mostBytes)
   if (/chown.*invalid argument/i.test(stderr))
-    return new ImageFailed('unsupported', `The image has files of users above ${mostIds - 1}.`, { cause })
+    return new ImageFailed('unsupported', `The image has files of users or groups with ids above ${mostIds - 1}.`, {
+      cause,
+    })
   return new ImageFailed('corrupted', 'The image could not be unpacked: one of its layers is damaged.', { cause })
 }

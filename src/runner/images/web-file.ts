@@ -32,10 +32,10 @@ const exitRefused = 22
 
 export const fail = (message: string, cause?: unknown) => new ImageFailed('build-failed', message, { cause })
 
-export const tooSlow = ({ host }: URL) => fail(`${host} did not send it in time.`)
+export const tooSlow = ({ host }: URL) => fail(`${host} did not send everything in time.`)
 
 export const tooLarge = (mostBytes: number, cause?: unknown) =>
-  new ImageFailed('too-large', `It is larger than the image may be (${asSize(mostBytes)}).`, { cause })
+  new ImageFailed('too-large', `The download is larger than the image may be (${asSize(mostBytes)}).`, { cause })
 
 /** Returns the host, with the port if the URL has one. The settings name registries in this form. */
 const hostOf = (url: URL): string => url.host
@@ -50,7 +50,10 @@ export const fetchWebFile = async (
   const named = { registry: hostOf(url) }
   const isNamed = isOfOperator(named, settings)
   if (!isNamed && isPrivate(named))
-    throw new ImageFailed('refused', `${url.host} is not on the public Internet, and ADD takes nothing from elsewhere.`)
+    throw new ImageFailed(
+      'refused',
+      `${url.host} is not on the public Internet, and ADD fetches only from the public Internet.`,
+    )
   const directory = join(scratch, 'fetched')
   await mkdir(directory)
   await chown(directory, users.fetcher, users.fetcher)
@@ -84,7 +87,7 @@ export const fetchWebFile = async (
     throw fail(`${url.host} answered with ${status}.`, cause)
   }
   if (exitCode === exitTooLarge || /file too large/i.test(outcome.stderr)) throw tooLarge(mostBytes, cause)
-  if (exitCode !== 0) throw fail(`It could not be fetched from ${url.host}.`, cause)
+  if (exitCode !== 0) throw fail(`The file could not be fetched from ${url.host}.`, cause)
   return opened(join(directory, 'file'), checksum)
 }
 
@@ -100,7 +103,7 @@ const opened = async (path: string, checksum: string | undefined): Promise<WebFi
     for await (const piece of piecesOf({ file, size })) hash.update(piece)
     const digest = `sha256:${hash.digest('hex')}`
     if (checksum !== undefined && checksum !== digest)
-      throw new ImageFailed('corrupted', `It is not what --checksum says: ${digest}.`)
+      throw new ImageFailed('corrupted', `The file does not match --checksum: its digest is ${digest}.`)
     return { file, size, modifiedSeconds: Math.floor(stats.mtimeMs / 1000), digest }
   } catch (error) {
     await file.close()

@@ -16,7 +16,7 @@ suite('keeper: assignments are carried out', () => {
     assert.deepEqual(kept.said(), ['box 1 archived', 'box 2 archived'])
     assert.deepEqual(
       kept.reports.map(({ refused }) => refused),
-      [undefined, 'The sandbox is archived. Start it to have it back.'],
+      [undefined, 'The sandbox is archived. Start it to restore its disk.'],
     )
     assert.deepEqual(kept.host.asked, [])
   })

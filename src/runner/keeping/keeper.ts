@@ -62,7 +62,7 @@ type Entry = {
   mayBeUnborn: boolean
 }
 
-const stillArchived = 'The sandbox is archived. Start it to have it back.'
+const stillArchived = 'The sandbox is archived. Start it to restore its disk.'
 
 type Outcome = Omit<Report, 'sandboxId' | 'generation'>
 
@@ -195,7 +195,9 @@ export class Keeper implements Disposable {
       if (target === 'started') return undefined
       if (target !== 'paused' && assignment.archive?.sha256 !== undefined)
         return { state: 'archived', ...(target === 'archived' ? {} : { refused: stillArchived }) }
-      return mayBeUnborn ? { state: 'stopped' } : { state: 'destroyed', errorReason: 'It is not on this runner.' }
+      return mayBeUnborn
+        ? { state: 'stopped' }
+        : { state: 'destroyed', errorReason: 'The sandbox is not on this runner.' }
     }
     const { status, cause, refused, archive } = held
     const isThisGeneration = held.assignment.generation === generation
