@@ -25,7 +25,7 @@ enum sudo_flags {
   SUDO_FLAGS = 63,
 };
 
-/* Kinds of messages after the request. Each message has two bytes: its kind, and a value. */
+/* Messages between client and agent, after the client's request. A message has two bytes: its kind, and a value. */
 enum sudo_message {
   /* Messages to the agent. */
   SUDO_SIGNAL = 1,   /* value: the signal */
