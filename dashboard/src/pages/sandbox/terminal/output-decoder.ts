@@ -11,7 +11,10 @@ const lastRun = new RegExp(`${joined}{0,16}$`, 'u')
  */
 export class OutputDecoder {
   #decoder = new TextDecoder('utf-8', { ignoreBOM: true })
-  /** The combining marks at the end of the last output. The next output may begin with more marks of the same character. */
+  /**
+   * Combining marks at the end of earlier output. The method `decode` counts them if the next output begins with more marks of that
+   * character.
+   */
   #before = ''
 
   decode(data: Uint8Array): string {
