@@ -54,7 +54,9 @@ export type EndpointParts = GateParts &
     metrics: Metrics
     ownTokens: OwnTokens
     trail: Pick<Trail, 'settled'>
-    /** The certificate authority and the connections of hosts. Undefined if machines may not join over the network. */
+    /**
+     * The authority that signs certificates of other machines, and their connections. Undefined if control has no port for them.
+     */
     hosts: Hosts | undefined
   }
 

@@ -1,4 +1,4 @@
-// Tests how a gate changes the variables of a sandbox. Each change has the ticket of the user's call.
+// Tests how a gate changes a sandbox's environment variables in control. Each time, the gate sends the ticket of a user's call.
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { startControl, type TestControl } from '#test/control/harness.ts'

@@ -105,8 +105,8 @@ const checkDomains = async (sql: Sql, provider: IdentityProvider, claimed: reado
 }
 
 /**
- * Runs `work`, which may give an e-mail domain to a provider. For this, a member must have a verified address in the domain. A
- * lock keeps this member in the organization until `work` has ended.
+ * Runs `work`, which may give an e-mail domain to a provider. A provider gets a domain only if a member has a verified address in
+ * the domain. Because of a lock, no member can leave the organization until `work` has ended.
  */
 const inTurn = async <T>(
   { database }: Pick<Parts, 'database'>,

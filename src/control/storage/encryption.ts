@@ -14,8 +14,8 @@ export type Encryption = {
   /** Returns whether the first key encrypted the secret. If not, encrypt the secret again, so that the older key can be removed. */
   isCurrent: (secret: string) => boolean
   /**
-   * Returns 32 secret bytes for a purpose, different bytes for each purpose. They are computed from the first key, so all control
-   * processes get the same bytes.
+   * Returns 32 secret bytes for a purpose, different bytes for each purpose. The bytes are computed from the setting
+   * `ALCOVE_ENCRYPTION_KEY`, so all control processes get the same bytes.
    */
   derive: (purpose: string) => Buffer
 }

@@ -90,7 +90,7 @@ const indexed = [
   ...['state_changed_at', 'auto_destroy_at', 'label_signature'],
 ]
 
-/** Number of index entries that are read first, before estimating how rare the matches are. */
+/** The function `pick` first reads this many index entries, to estimate how rare the matches are. */
 const firstLook = 2000
 
 type Look = { rows: ListedRow[]; isEnough: boolean }
@@ -143,12 +143,12 @@ const hasLabels = (sql: Sql, labels: Labels): Piece =>
   sql`(select labels @> ${sql.json(labels)} from sandboxes labelled where labelled.id = sandboxes.id)`
 
 /**
- * Returns one or two SQL queries for filters with few matches. Each query finds all matches and sorts them. The function `pick`
- * runs the cheapest query.
+ * Returns one or two SQL queries for a filter with few matches. The function `pick` runs the cheapest query. The first query finds
+ * all matches, and then sorts them.
  *
  * A filter by labels has two queries. The first query finds the labels in their own index, and reads each match from the table. The
- * second query reads an index that has the sort order. Labels can be too large for that index, so it has only a short signature of
- * each sandbox's labels (see `isSigned`). The second query compares the labels only if the signature matches.
+ * second query reads sandboxes in sort order, from an index for sorting. Labels can be too large for that index. So the index has
+ * only a short signature of each sandbox's labels. If the signature matches (see `isSigned`), the second query compares the labels.
  */
 const ways = (sql: Sql, question: Question): (() => Piece)[] => {
   const { labels, column, limit } = question
@@ -189,8 +189,8 @@ const costOfLook = 0.07
 const hopefulLook = 6000
 
 /**
- * Maximum number of sandboxes that `pick` reads in sort order. If the page may need more, `pick` instead runs a query of the
- * function `ways`, which finds all matches and then sorts them.
+ * Maximum number of sandboxes that `pick` reads in sort order. If the page may need more, `pick` runs a query of the function
+ * `ways` instead.
  */
 const longestLook = 40_000
 

@@ -108,7 +108,7 @@ const changeFor = (row: SandboxRow, to: SandboxRow['state'], report: GivenReport
   return { to, by, reason: said ?? null, cause: cause ?? null, set }
 }
 
-/** Minutes after a refused archive until a timer tries to archive that sandbox again. */
+/** If a runner refuses to archive a sandbox, timers try again after this many minutes. */
 const archiveAgainMinutes = 60
 
 /** The change after a refusal: the reported state becomes the desired state, and the reason is stored. */

@@ -29,8 +29,8 @@ const changeOf = (row: SandboxRow): StateChange => {
 }
 
 /**
- * Gives up the sandboxes of a removed runner. Skips sandboxes that another process writes at that moment; the next call handles
- * them.
+ * Sets each sandbox of a removed runner to `destroyed`, `archived` or `error`. Skips a sandbox that another process changes
+ * meanwhile. The next call handles this sandbox.
  */
 export const endOnRunner = async (parts: RunningParts, runnerId: string): Promise<void> => {
   const { database, clock, changes } = parts

@@ -29,7 +29,8 @@ export const recoverSandbox = async (
   }
   return await moveSandbox(parts, sandbox, skipStart ? 'recover-stopped' : 'recover', {
     by: { kind: 'user', id: actor.user.id },
-    // The size before a resize that took too long. The old size is kept, because the runner may still refuse the resize.
+    // The column `resize_from` keeps the size before a resize that took too long. If the runner still refuses the resize, control
+    // restores this size.
     set: ({ resize_from }) => ({ resize_from }),
     // After a failed restore, control chooses a runner again: the failure may have been the fault of the first runner.
     check: async (transaction, found) => ({
