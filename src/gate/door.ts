@@ -18,8 +18,8 @@ export const createDoor = (
   gateId = localGateId,
 ): Door => ({
   /**
-   * Checks the ticket, and returns the sandbox as `Sandboxes.find` does. Throws a Problem if the ticket does not allow
-   * the call.
+   * Checks a call's ticket. Returns the sandbox as its runner reports it, and a link to the runner. Throws a Problem if the ticket
+   * does not allow the call.
    */
   enter: async (entering, need) => {
     const {
