@@ -195,7 +195,7 @@ export class Connections {
     return first(this.#known) ?? unknown ?? first(this.#visiting) ?? newcomer
   }
 
-  /** Returns the connection to close for a new call of this owner. Undefined if no connection may be closed. */
+  /** Returns the connection to close, so that the server can admit a call of `owner`. Undefined if no connection may be closed. */
   #longestOfLargest(owner: string, isKnown: boolean): Connection | undefined {
     let largest: Share = { known: new Set(), visiting: new Set() }
     for (const share of this.#shares.values()) if (sizeOf(share) > sizeOf(largest)) largest = share

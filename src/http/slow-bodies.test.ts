@@ -6,7 +6,7 @@ import { suite, test } from 'node:test'
 import { SlowBodies } from './slow-bodies.ts'
 
 suite('request bodies that come slowly', () => {
-  test('after the server has failed to read a request, it no longer checks the speed of the request’s body', async () => {
+  test('when reading a request fails, the server stops checking the speed of the request’s body', async () => {
     const server = createServer().listen(0, '127.0.0.1')
     await once(server, 'listening')
     const socket = connect((server.address() as AddressInfo).port, '127.0.0.1')
