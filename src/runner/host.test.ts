@@ -30,7 +30,7 @@ suite('the sandboxes of a host', { skip: needsRoot }, () => {
     assert.deepEqual(said, { exitCode: 0, output: `${hostname}\n${hostname}\nnameserver 192.0.2.53\n644` })
   })
 
-  test('the agent of a warm sandbox runs a first command during the start; agents of other sandboxes do not', async () => {
+  test('the runner runs a first command in a warm sandbox during its start, and none in other sandboxes', async () => {
     const firstPid = async (isWarm?: true) => {
       const { sandboxId } = await box.started(isWarm ? { isWarm } : {})
       return Number((await box.run(sandboxId, 'echo $$')).output)

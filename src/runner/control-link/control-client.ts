@@ -32,7 +32,7 @@ const tooLarge = () => new Error('control answered more than the runner reads')
 /** An entry of control's list of sandboxes, before it is checked. */
 type UncheckedRecord = { id?: unknown; env?: unknown; assignment?: object }
 
-/** Copies `env` into the entry's assignment. Older versions of control send `env` in the assignment already. */
+/** Copies the field `env` of an entry into the entry's assignment. Older versions of control put `env` there already. */
 const withOwnEnv = (record: UncheckedRecord): UncheckedRecord =>
   record?.assignment ? { ...record, assignment: { env: record.env, ...record.assignment } } : record
 

@@ -59,8 +59,8 @@ export class Interrupted {
   }
 
   /**
-   * Removes layers that were saved more than a day ago. Then removes the least recently used layers above `mostBytes`. Returns the
-   * bytes of the remaining layers.
+   * Removes the saved layers of interrupted downloads after a day without use. Then removes the least recently used layers until at
+   * most `mostBytes` remain. Returns the bytes of the remaining layers.
    */
   sweep(mostBytes: number, givenBack: GivenBack): Promise<number> {
     return this.#layers.sweep(

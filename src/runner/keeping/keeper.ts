@@ -183,7 +183,7 @@ export class Keeper implements Disposable {
     this.#turns.take(verb, assignment, isWanted, () => this.#perform(entry, verb))
   }
 
-  /** Returns what to report if the assignment needs no verb. Undefined if the host has to do something first. */
+  /** Returns the report for control if the assignment needs no verb. Undefined if the host must run a verb first. */
   #reached({ assignment, mayBeUnborn, verb, attempts, mayHaveCopy }: Entry, known?: SandboxState): Outcome | undefined {
     const { sandboxId, target, generation } = assignment
     const held = this.#host.get(sandboxId)

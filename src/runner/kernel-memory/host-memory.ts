@@ -14,11 +14,13 @@ export type KernelMemory = {
 }
 
 /**
- * Parses `/proc/meminfo` (proc(5)). `unreclaimable` is the total memory minus free memory, caches, and pages of processes and
- * files. The function subtracts, because no line counts some kernel memory: for example, socket buffers and tables of poll(2).
- *
- * The function also subtracts compressed swap, which has its own limit, and memory that the hypervisor has taken back.
- * `atHandBytes`: free pages that each processor keeps for itself. The line `MemFree` does not contain these pages.
+ * Parses `/proc/meminfo` (proc(5)). Computes `unreclaimable` by subtraction, because no line counts some kernel memory: for
+ * example, socket buffers and tables of poll(2). From the total memory, the function subtracts:
+ * - free memory (the line `MemFree`)
+ * - free pages that each processor keeps for itself (`atHandBytes`), because the line `MemFree` does not contain them
+ * - caches, and pages of processes and files
+ * - compressed swap, which has its own limit
+ * - memory that the hypervisor has taken back
  */
 export const parseKernelMemory = (
   meminfo: string,

@@ -181,8 +181,8 @@ export class Trial {
       return sandboxIds.filter((_, index) => answers[index])
     }
     /**
-     * Lets these frozen sandboxes run for `runMs` and freezes them again. Returns how much memory they kept. Undefined if a sandbox
-     * could not be frozen.
+     * Lets these frozen sandboxes run for `runMs`, and freezes them again. Returns by how many bytes uncharged memory has grown.
+     * Undefined if a sandbox could not be frozen.
      */
     const kept = async (sandboxIds: readonly string[]): Promise<number | undefined> => {
       const before = uncharged()

@@ -18,7 +18,8 @@ import type { Journal } from './journal.ts'
 import { cgroupPathOf, type Places } from './places.ts'
 
 /**
- * The agent's calls that verbs need: whether it answers, shutdown, commands, the entrypoint, and files for trusted certificates.
+ * The agent's calls that verbs use. Verbs check that the agent answers, shut the sandbox down, run commands and the entrypoint, and
+ * write trusted certificates.
  */
 export type AgentLink = Pick<Agent, 'info' | 'shutdown' | 'exec' | 'files'> & { jobs: Pick<Jobs, 'spawn'> }
 

@@ -32,7 +32,7 @@ suite('networks of the host that sandboxes must not reach', () => {
     assert.deepEqual(networksOfHost(routes, []), ['10.8.0.1/32', '8.1.0.1/32', '9.1.0.0/16'])
   })
 
-  test('both ends of a point-to-point link, and a network without a route, are closed to sandboxes', () => {
+  test('sandboxes cannot reach either end of a host’s point-to-point link, or a host network without a route', () => {
     const addresses = [
       { ifname: 'eth0', addr_info: [{ local: '8.1.0.7', prefixlen: 24 }] },
       { ifname: 'ppp0', addr_info: [{ local: '8.3.0.2', address: '8.3.0.1', prefixlen: 32 }] },

@@ -264,8 +264,9 @@ const namedSize = 65_536
 const inUseSeconds = 600
 
 /**
- * Returns the nft text for a slot with a list of domains: its chain, and its set of opened addresses. The kernel removes expired
- * addresses that no connection uses. If the text is loaded again, the set keeps its addresses.
+ * Returns the nft text for a slot with a list of domains. The text has the slot's chain, and the set of addresses that DNS answers
+ * open. The kernel removes an address after its timeout. Traffic on a connection extends the timeout. Loading the text again keeps
+ * the set's addresses.
  */
 export const namedText = (instance: string, slot: number): string[] => {
   const table = tableOf(instance)

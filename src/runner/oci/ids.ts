@@ -15,8 +15,8 @@ export const mostIds = 2 ** 32 - 1 - uidBase
 export type IdRange = { inside: number; outside: number; count: number }
 
 /**
- * User ids of an image from `commonIds` on are called large. For large ids, each sandbox has this many host ids: the last ids of
- * the sandbox's part of `moreRunningIds`.
+ * User ids of an image from `commonIds` on are called large. Each sandbox has this many host ids for large ids: the last ids of the
+ * sandbox's second range (`moreRunningIds`).
  */
 const largeCount = 4096
 /** Every sandbox has all user ids below this number. */

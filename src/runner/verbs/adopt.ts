@@ -65,8 +65,8 @@ const adoptOne = async (machine: Machine, sandboxId: string, entry: Entry): Prom
 type Liveness = { isAlive: true; adopted: Adopted } | { isAlive: false; cause?: Cause }
 
 /**
- * A sandbox is alive if PID 1 is the started process and the slot is complete. After an interrupted start, `run.json` has no PID:
- * the agent must answer instead. In other cases the agent is not asked, because it may be paused.
+ * A sandbox is alive if PID 1 is the process in `run.json` and the network slot is complete. If an interrupted start left no PID in
+ * `run.json`, the agent must answer instead. Otherwise the agent is not asked, because it may be paused.
  */
 const findAlive = async (machine: Machine, sandboxId: string, { spec, run }: Entry): Promise<Liveness> => {
   if (run === undefined || run.bootId !== machine.bootId) return { isAlive: false }

@@ -25,8 +25,8 @@ export type Plan = {
   /** Each stage comes after the stages that it needs. The last stage becomes the image. */
   stages: readonly [...Stage[], Stage]
   /**
-   * Plans the build again. `bases`: the configurations of the base images that are fetched so far, by the index of their stage.
-   * ONBUILD triggers of a base image may need other stages, and are refused like the definition's own lines.
+   * Plans the build again. `bases`: the configuration of each base image fetched so far, by the index of its stage. ONBUILD
+   * triggers of these base images may need other stages. An invalid trigger is refused, like an invalid line of the definition.
    */
   with(bases: Bases): Plan
 }
@@ -154,7 +154,10 @@ type Run = (
   unset?: string,
 ) => { steps: BuildStep[]; config: ContainerConfig; origins: NamedOrigin[] }
 
-/** Refuses stages that need each other. Names the trigger that is among the lines of the circle, or else the line `closing`. */
+/**
+ * Refuses stages that need each other in a circle. The error names an ONBUILD trigger of the circle. If there is none, the error
+ * names the line `closing`.
+ */
 const refuseCircle = (closing: At, others: readonly At[]): never => {
   const why = 'stages need each other in a circle'
   const at = [closing, ...others].find(({ trigger }) => trigger !== undefined)
