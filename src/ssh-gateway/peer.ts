@@ -41,7 +41,8 @@ export class Peer {
     client.on('handshake', () => {
       this.#exchanges += 1
       if (this.#exchanges > mostExchanges) this.cut()
-      // `ssh2` sends its buffered bytes only after the event `handshake`. So check the buffers in the next turn of the event loop.
+      // `ssh2` sends its buffered bytes only after the event `handshake`. So check in the next turn of the event loop how many
+      // bytes still wait.
       setImmediate(() => this.#check())
     })
     const timer = setInterval(() => {
@@ -69,8 +70,8 @@ export class Peer {
   }
 
   /**
-   * Begins to count the bytes that wait in a new channel. If the client allows only small packets, cuts the connection and returns
-   * false.
+   * Begins to count the client's bytes that wait in a new channel for the sandbox. If the client accepts only small packets, cuts
+   * the connection and returns false.
    */
   watch(channel: ServerChannel): boolean {
     const { outgoing } = channel as unknown as { outgoing: { packetSize: number } }
