@@ -180,7 +180,10 @@ export const outwaitOthers = async (jobs: Jobs, context: Context): Promise<boole
   return hasWaited
 }
 
-/** Runs code in a free worker. Settles when the code has ended, even if no client listens any more. */
+/**
+ * Runs code in a context's worker process, which must be free. Settles when the code has ended, even if the client has
+ * disconnected.
+ */
 export const runCode = async (
   jobs: Jobs,
   context: Context,

@@ -79,8 +79,8 @@ class CollectedLogs implements Disposable {
 }
 
 /**
- * Collects a log. `owner`: the organization whose share of memory is used (running/output.ts). `isMarked`: a marker stands between
- * output of stdout and of stderr, for old SDKs. `exit`: the end of the command, if it has ended.
+ * Collects a log. `owner`: the organization whose share of memory the log uses (running/output.ts). `isMarked` adds a marker where
+ * output of stdout or stderr begins, for old SDKs. The returned `exit` is the command's end, if it has ended.
  */
 export const collectLogs = async <Exit extends { type: 'exit' }>(
   events: AsyncIterable<OutputEvent | Exit>,
