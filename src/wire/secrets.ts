@@ -30,17 +30,14 @@ export type SecretsOfRunner = {
 
 const directory = '/etc/alcove-secrets'
 
-/** The files that a runner writes into a sandbox with secrets. */
+/** Files with which a sandbox trusts the proxy for secrets. A runner writes the files. */
 export const trustFiles = {
   directory,
-  /** The certificate of the organization's authority. */
+  /** File with the certificate of the organization's authority. */
   authority: `${directory}/authority.pem`,
-  /** The certificate of the organization's authority, and the certificates of all authorities that the image trusts. */
+  /** File with the certificates of the organization's authority and of all authorities that the image trusts. */
   bundle: `${directory}/bundle.pem`,
-  /**
-   * The certificates of the organization's authority and of all authorities that the image trusts, as a key store of
-   * Java.
-   */
+  /** A key store of Java with the certificates of the organization's authority and of all authorities that the image trusts. */
   keyStore: `${directory}/authorities.jks`,
 } as const
 
