@@ -56,7 +56,7 @@ export async function* inflate(packed: AsyncIterable<Buffer>, compression: Compr
     const [code] = await ended
     await fed
     if (cause !== undefined) throw cause
-    if (!isFine(compression, code)) throw new Damaged(`this is no sound ${compression} data`)
+    if (!isFine(compression, code)) throw new Damaged(`the ${compression} data is damaged`)
   } finally {
     child.kill('SIGKILL')
     child.stdin.destroy()

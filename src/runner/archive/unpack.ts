@@ -197,7 +197,10 @@ const openManifest = async (
   const content = await store.get(manifestKey(owner, id), maxManifestBytes, signal)
   if (content === undefined) throw new ArchiveFailed('missing', 'The archive is missing in the archive store.')
   if (hashOf(content) !== sha256) {
-    throw new ArchiveFailed('damaged', "The archive's table of contents is not the one that was written.")
+    throw new ArchiveFailed(
+      'damaged',
+      'The archive is damaged: its table of contents does not match the hash that was saved.',
+    )
   }
   return readManifest(content, owner, id)
 }

@@ -130,7 +130,7 @@ suite('an image built from a definition with RUN', { skip }, () => {
     await assert.rejects(bring(failing), { name: 'ImageFailed', message: 'Line 3: exit code 3\nno such thing' })
     await leavesNothing('failing')
     await assert.rejects(bring(wanted('failing', ['USER nobody-here', 'RUN true'])), /Line 3: there is no such user/)
-    await assert.rejects(bring(wanted('failing', ['RUN ["/none"]'])), /Line 2: its program cannot be run/)
+    await assert.rejects(bring(wanted('failing', ['RUN ["/none"]'])), /Line 2: the program of this line cannot be run/)
     await leavesNothing('failing')
   })
 

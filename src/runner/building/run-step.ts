@@ -13,8 +13,8 @@ type Running = { signal: AbortSignal; onText: (text: string) => void }
 
 const sentences = {
   user: 'there is no such user in the image',
-  cwd: 'its directory cannot be entered',
-  exec: 'its program cannot be run',
+  cwd: 'the working directory cannot be entered',
+  exec: 'the program of this line cannot be run',
 }
 
 const fail = (why: string, cause?: unknown) => new ImageFailed('build-failed', why, { cause })

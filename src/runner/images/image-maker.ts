@@ -207,7 +207,7 @@ export class ImageMaker {
         const missing = await blobs.missing(manifest.layers)
         const bytes = missing.reduce((sum, { size }) => sum + size, 0)
         const here = manifest.layers.length - missing.length
-        const rest = here === 0 ? '' : `; ${here} more are here already`
+        const rest = here === 0 ? '' : `; ${here} more are already on this host`
         say({ line: `downloading ${missing.length} layers, ${asSize(bytes)}${rest}` })
         const lineAt = createDownloadLines({ layers: missing.length, bytes })
         const onBytes = (came: number, complete: number) => {
@@ -242,7 +242,7 @@ export class ImageMaker {
         const isMissing = error instanceof ImageFailed && error.failure === 'not-found'
         if (!isMissing) log.warn({ err: error, mirror: mirror.registry }, 'a mirror of a registry cannot be used')
         const why = isMissing ? 'does not have the image' : 'cannot be used'
-        making.say({ line: `it ${why}; asking ${reference.registry}` })
+        making.say({ line: `the mirror ${why}; asking ${reference.registry}` })
       }
     }
     return resolveReference(this.#skopeo, reference, fetching)
@@ -284,7 +284,7 @@ export class ImageMaker {
         return this.#treeMaker.make(of, { scratch, mostBytes: maxBytes, signal, onShare })
       })
       say({ line: `unpacked, ${asSize(found.tree.sizeBytes)}` })
-    } else say({ line: `its files are here already, ${asSize(found.tree.sizeBytes)}` })
+    } else say({ line: `the files of the image are already on this host, ${asSize(found.tree.sizeBytes)}` })
     const { sizeBytes, largeIds = [] } = found.tree
     if (sizeBytes > maxBytes) throw tooLarge(maxBytes)
     return { tree: found.name, origin, sizeBytes, layers, largeIds, architecture: ownArchitecture, config }

@@ -52,7 +52,7 @@ suite('an image download that is interrupted', { skip: cannotRun }, () => {
     const lines: string[] = []
     await bring(library, 'one', from(reference), { onLine: (line) => lines.push(line) })
     assert.deepEqual([asked(first), asked(second)], [2, 2])
-    assert.match(lines[1] ?? '', /^downloading 1 layers, .*; 2 more are here already$/)
+    assert.match(lines[1] ?? '', /^downloading 1 layers, .*; 2 more are already on this host$/)
     assert.deepEqual(below('image-downloads'), [])
   })
 

@@ -46,10 +46,12 @@ suite('images of a registry with a mirror', { skip: cannotRun }, () => {
   test('an image is pulled from its registry if the registry’s mirror does not have the image, or fails', async () => {
     await using mirror = await TestRegistry.start()
     const reference = room.registry.put('x/y:1', image)
-    assert.ok((await bring(mirror, reference)).includes(`it does not have the image; asking ${room.registry.host}`))
+    assert.ok(
+      (await bring(mirror, reference)).includes(`the mirror does not have the image; asking ${room.registry.host}`),
+    )
     mirror.onRequest = (_path, answer) => ({ ...answer, status: 500 })
     await room.open().remove('one')
-    assert.ok((await bring(mirror, reference)).includes(`it cannot be used; asking ${room.registry.host}`))
+    assert.ok((await bring(mirror, reference)).includes(`the mirror cannot be used; asking ${room.registry.host}`))
   })
 
   test('an image from a mirror is not used if its digest differs from the requested digest', async () => {

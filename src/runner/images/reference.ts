@@ -44,7 +44,8 @@ export const parseReference = (text: string): Reference => {
   const registry = parts.length > 1 && isHost(parts[0] as string) ? (parts.shift() as string) : defaultRegistry
   checkRegistry(registry, text)
   if (!parts.every((part) => partShape.test(part))) refuse(text, 'names are lower-case letters, digits and . _ - /')
-  if (tag !== undefined && !tagShape.test(tag)) refuse(text, 'its tag has characters that no tag has')
+  if (tag !== undefined && !tagShape.test(tag))
+    refuse(text, 'its tag is too long or has characters that are not allowed')
   if (digest !== undefined && !digestShape.test(digest)) refuse(text, 'its digest is not sha256: and 64 digits')
 
   const isDocker = registry === defaultRegistry || registry === 'index.docker.io'

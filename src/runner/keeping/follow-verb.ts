@@ -4,7 +4,7 @@ import type { Assignment } from '#src/wire/runner-link.ts'
 
 const durations = duration(
   'alcove.runner.verb.duration',
-  'What was done for sandboxes on this host, without the time in line.',
+  'Duration of the verbs for sandboxes on this host, without the time in the queue.',
   [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 15, 60, 300],
 )
 

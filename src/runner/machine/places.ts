@@ -115,7 +115,7 @@ export const unmountMemory = async ({ shown }: Pick<Places, 'shown'>): Promise<v
 /** Throws if an id has characters that names of files, cgroups and containers must not have, such as a slash. */
 export const checkSandboxId = (id: string): void => {
   if (!/^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/.test(id))
-    throw new Error('The id of the sandbox has characters that no id has.')
+    throw new Error('The id of the sandbox is too long or has characters that are not allowed.')
 }
 
 export const socketOf = (places: Places, sandboxId: string) => join(places.sockets, `${sandboxId}.sock`)
