@@ -19,4 +19,20 @@ suite('the limits of a language server', () => {
     await server.ended
     await assert.rejects(server.request('initialize', {}), { status: 422, message: /writes more than 4 bytes/ })
   })
+
+  test('a language server whose unread requests need more memory than its organization has left is ended', async () => {
+    const ended = Promise.withResolvers<void>()
+    const command = {
+      unsentBytes: 0,
+      exit: ended.promise,
+      write: () => Object.assign(command, { unsentBytes: 200 * 1024 ** 2 }),
+      close: ended.resolve,
+      [Symbol.asyncIterator]: () => ({ next: () => ended.promise }),
+    } as unknown as RunningCommand
+    const sandbox = { agent: { exec: async () => command } as unknown as Agent, assignment: assignmentWith({}) }
+    const limits = { ...bounds, unsentBytes: 1024 ** 3 }
+    const server = await LanguageServer.run(sandbox, { argv: ['x'], env: {} }, limits)
+    assert.throws(() => server.notify('initialized', {}), { status: 422, message: /more memory for its messages/ })
+    await server.ended
+  })
 })
