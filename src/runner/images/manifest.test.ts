@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { imageConfigBounds } from '#src/wire/runner-link.ts'
-import { imageConfigOf, ownArchitecture, parseConfig, parseManifest } from './manifest.ts'
+import { imageConfigOf, ourEntryOf, ownArchitecture, parseConfig, parseManifest } from './manifest.ts'
 
 const { words, wordCharacters, nameCharacters, pathCharacters } = imageConfigBounds
 
@@ -15,6 +15,21 @@ suite('the manifest of an image', () => {
     assert.deepEqual(parse([layer]), { manifest: { config: described, layers: [described] } })
     const elsewhere = { ...layer, urls: ['http://10.0.0.1/layer'] }
     assert.throws(() => parse([layer, elsewhere]), { failure: 'unsupported', message: /outside of its registry/ })
+  })
+})
+
+suite('the index of an image for several platforms', () => {
+  test('an image’s index entry is chosen only if operating system and processor are those of the host', () => {
+    const entry = (os: string, architecture: string) => ({
+      ...{ digest: `sha256:${os}-${architecture}`, size: 1, isArtifact: false },
+      platform: { os, architecture },
+    })
+    const [others, ours] = [
+      [entry('linux', 'other'), entry('windows', ownArchitecture)],
+      entry('linux', ownArchitecture),
+    ]
+    assert.equal(ourEntryOf([...others, ours]), ours)
+    assert.throws(() => ourEntryOf(others), { failure: 'wrong-architecture' })
   })
 })
 
