@@ -29,7 +29,7 @@ suite('times of out-of-memory kills in a sandbox', () => {
   test('the times of a sandbox’s newest 64 out-of-memory kills are kept until the sandbox ends', () => {
     for (let n = 1; n <= 64; n++) lookAt(10_000 + n * 10, 6 + n)
     assert.equal(wasBetween(kills.spans('box'), 3000, 4000), false)
-    assert.equal(wasBetween(kills.spans('box'), 10_640, 10_640), true)
+    for (const at of [10_010, 10_640]) assert.equal(wasBetween(kills.spans('box'), at - 5, at - 5), true)
     kills.remove('box')
     assert.equal(wasBetween(kills.spans('box'), 0, 20_000), false)
   })
