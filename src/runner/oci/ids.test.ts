@@ -30,15 +30,16 @@ suite('user ids of sandboxes on the host', () => {
   })
 
   test('a sandbox may use all user ids below 200704, and above that only the user ids of its image', () => {
-    const groups = groupLargeIds([95_607, 197_609, 2_000_000, 1_000_660_000, 1_000_660_001])
+    const groups = groupLargeIds([95_607, 197_609, 2_000_000, 2_000_002, 1_000_660_000, 1_000_660_001])
     assert.deepEqual(groups, [
       { first: 2_000_000, count: 1 },
+      { first: 2_000_002, count: 1 },
       { first: 1_000_660_000, count: 2 },
     ])
     const ranges = ownIds('10.0.0.2', groups)
     const isCovered = (id: number) => ranges.some(({ inside, count }) => id >= inside && id < inside + count)
     assert.equal(commonIds, 200_704)
-    for (const id of [0, 65_535, 65_536, 95_607, 197_609, 200_703, 2_000_000, 1_000_660_000, 1_000_660_001])
+    for (const id of [0, 65_535, 65_536, 95_607, 197_609, 200_703, 2_000_000, 2_000_002, 1_000_660_000, 1_000_660_001])
       assert.ok(isCovered(id), `${id}`)
     for (const id of [commonIds, 2_000_001, 1_000_660_002]) assert.ok(!isCovered(id), `${id}`)
   })
