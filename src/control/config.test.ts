@@ -57,7 +57,7 @@ suite('the settings of control', () => {
         () => loadConfig({ ...good, ...wrong }),
         ({ message }: Error) =>
           message ===
-          `${Object.keys(wrong)[0]} is not usable: 32 bytes as base64, under which secrets lie in the database`,
+          `${Object.keys(wrong)[0]} is not usable: 32 bytes as base64, with which control encrypts secrets in the database`,
       )
     }
   })

@@ -31,7 +31,7 @@ export type ControlConfig = {
   telemetry: TelemetrySettings
 }
 
-const overcommitMeaning = 'how many times the cpu, memory and disk of a runner may be promised, such as 64,8,8'
+const overcommitMeaning = 'factors by which the CPU, memory and disk of a runner may be overcommitted, such as 64,8,8'
 
 const readOvercommit = (given: string, complain: (sentence: string) => void): Overcommit => {
   const [cpu = 0, memory = 0, disk = 0, ...more] = given.split(',').map(Number)
@@ -40,7 +40,7 @@ const readOvercommit = (given: string, complain: (sentence: string) => void): Ov
   return { cpu, memory, disk }
 }
 
-const encryptionMeaning = '32 bytes as base64, under which secrets lie in the database'
+const encryptionMeaning = '32 bytes as base64, with which control encrypts secrets in the database'
 
 const readEncryption = (current: string, older: string, complain: (sentence: string) => void): Encryption => {
   const read = (name: string, text: string) => {
@@ -189,10 +189,14 @@ const origin = (url: URL) => url.href.replace(/\/+$/, '')
 
 export const loadConfig = (environment: NodeJS.ProcessEnv): ControlConfig =>
   readSettings(environment, ({ address, complain, optional, text, url, whole }) => ({
-    databaseUrl: url('ALCOVE_DATABASE_URL', 'the PostgreSQL database; ?host=/directory names a unix socket').href,
+    databaseUrl: url('ALCOVE_DATABASE_URL', 'URL of the PostgreSQL database; ?host=/directory selects a Unix socket')
+      .href,
     listen: address('ALCOVE_LISTEN', 'host:port that control serves on'),
     firstKey: optional('ALCOVE_FIRST_KEY'),
-    mostWarm: whole('ALCOVE_MOST_WARM', 'how many sandboxes of each snapshot are kept started ahead at most; 0: none'),
+    mostWarm: whole(
+      'ALCOVE_MOST_WARM',
+      'maximum number of sandboxes of each snapshot that control starts in advance; 0: none',
+    ),
     overcommit: readOvercommit(text('ALCOVE_OVERCOMMIT', overcommitMeaning), complain),
     encryption: readEncryption(
       text('ALCOVE_ENCRYPTION_KEY', encryptionMeaning),
@@ -202,11 +206,11 @@ export const loadConfig = (environment: NodeJS.ProcessEnv): ControlConfig =>
     smtp: readSmtp(optional('ALCOVE_SMTP_URL'), optional('ALCOVE_MAIL_FROM'), complain),
     telemetry: readTelemetry(environment, 'alcove-control'),
     settings: {
-      publicUrl: origin(url('ALCOVE_PUBLIC_URL', 'where clients reach control; the API is below /api')),
+      publicUrl: origin(url('ALCOVE_PUBLIC_URL', 'URL at which clients reach control; the API is below /api')),
       proxyUrl: origin(
         url(
           'ALCOVE_PROXY_URL',
-          'where clients reach the gate (formerly called the proxy); toolboxes are below /toolbox',
+          'URL at which clients reach the gate (formerly called the proxy); toolboxes are below /toolbox',
         ),
       ),
       proxyKeyHash: hashOf(optional('ALCOVE_PROXY_KEY')),

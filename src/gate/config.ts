@@ -28,7 +28,7 @@ export type GateConfig = {
 export const loadConfig = (environment = process.env): GateConfig =>
   readSettings(environment, ({ address, url, text, optional, complain }) => {
     const listen = address('ALCOVE_LISTEN', 'host:port that the gate serves on')
-    const controlUrl = url('ALCOVE_CONTROL_URL', 'where control serves, such as http://127.0.0.1:3000')
+    const controlUrl = url('ALCOVE_CONTROL_URL', 'URL of control, such as http://127.0.0.1:3000')
     const certificatesDirectory = optional('ALCOVE_CERTIFICATES_DIR')
     const hasPeers = optional('ALCOVE_GATE_PEERS_LISTEN') !== undefined
     const peersListen = hasPeers
@@ -45,11 +45,11 @@ export const loadConfig = (environment = process.env): GateConfig =>
         ? ''
         : text(
             'ALCOVE_PROXY_KEY',
-            'the key with which the gate (formerly called the proxy) proves itself to control, unless it shows a certificate',
+            'key of the gate (formerly called the proxy) for control; not needed with a certificate',
           ),
       publicUrl: url(
         'ALCOVE_PROXY_URL',
-        'where clients reach the gate (formerly called the proxy); that name itself is no preview',
+        'URL at which clients reach the gate (formerly called the proxy); this host name has no preview',
       ),
       runnerSocket: optional('ALCOVE_RUNNER_SOCKET'),
       gateId: optional('ALCOVE_GATE_ID'),

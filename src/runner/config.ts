@@ -58,9 +58,9 @@ export type RunnerConfig = {
 
 export const loadConfig = (environment = process.env): RunnerConfig =>
   readSettings(environment, ({ url, text, whole, optional, complain }) => {
-    const directory = text('ALCOVE_RUNNER_DIR', 'the directory of the runner, <data>/runner')
+    const directory = text('ALCOVE_RUNNER_DIR', 'directory of the runner, usually <data>/runner')
     const data = dirname(directory)
-    const controlUrl = url('ALCOVE_CONTROL_URL', 'where control serves, such as http://127.0.0.1:3000')
+    const controlUrl = url('ALCOVE_CONTROL_URL', 'URL of control, such as http://127.0.0.1:3000')
     const certificatesDirectory = optional('ALCOVE_CERTIFICATES_DIR')
     return {
       instance: existsSync(data) ? instanceOf(data) : '',
@@ -68,11 +68,11 @@ export const loadConfig = (environment = process.env): RunnerConfig =>
       certificatesDirectory,
       runnerKey: showsCertificate(controlUrl, certificatesDirectory)
         ? ''
-        : text('ALCOVE_RUNNER_KEY', "the runner's own key for control, unless it shows a certificate"),
+        : text('ALCOVE_RUNNER_KEY', 'key of the runner for control; not needed with a certificate'),
       gate: readGate(optional, complain),
       directory,
       socket: optional('ALCOVE_RUNNER_SOCKET') ?? `${data}/run/runner.sock`,
-      socketGid: whole('ALCOVE_RUNNER_SOCKET_GID', 'the number of the group that the gate runs with'),
+      socketGid: whole('ALCOVE_RUNNER_SOCKET_GID', 'group id of the gate'),
       cacheDirectory: optional('ALCOVE_CACHE_DIR') ?? '/var/cache/alcove',
       imagesDirectory: optional('ALCOVE_IMAGES_DIR') ?? `${data}/images`,
       plainRegistries: namesIn(optional('ALCOVE_PLAIN_REGISTRIES')),

@@ -15,9 +15,9 @@ export type SshGatewayConfig = {
 export const loadConfig = (environment = process.env): SshGatewayConfig =>
   readSettings(environment, ({ address, url, text }) => ({
     listen: address('ALCOVE_LISTEN', 'host:port that the SSH gateway serves on'),
-    controlUrl: url('ALCOVE_CONTROL_URL', 'where control serves, such as http://127.0.0.1:3000'),
-    gateUrl: url('ALCOVE_GATE_URL', 'where the gate serves, such as http://127.0.0.1:3001'),
+    controlUrl: url('ALCOVE_CONTROL_URL', 'URL of control, such as http://127.0.0.1:3000'),
+    gateUrl: url('ALCOVE_GATE_URL', 'URL of the gate, such as http://127.0.0.1:3001'),
     key: text('ALCOVE_SSH_GATEWAY_KEY', "the gateway's own key for control"),
-    hostKey: text('ALCOVE_SSH_HOST_KEY', 'the private host key in the format of OpenSSH'),
+    hostKey: text('ALCOVE_SSH_HOST_KEY', 'private host key in the format of OpenSSH'),
     telemetry: readTelemetry(environment, 'alcove-ssh-gateway'),
   }))
