@@ -107,7 +107,7 @@ const createCommandLine = (): Command => {
 
   program
     .command('status')
-    .description('show the programs and sandboxes that are running')
+    .description('show each program of the server, and the sandboxes by state')
     .addOption(dataOption())
     .option('--json', 'as JSON')
     .action(async ({ data, json }) => (await import('./status.ts')).status(data, { json: json === true }))

@@ -10,7 +10,7 @@ export const down = async (directory: string): Promise<void> => {
   const data = findDataDirectory(directory)
   const up = data && findRunningUp(data.stateFile)
   if (!up) {
-    console.log(`Nothing is running with the data directory ${directory}.`)
+    console.log(`No server or runner is running with the data directory ${directory}.`)
     return
   }
   if (!signalProcess(up, 'SIGTERM') && process.getuid?.() !== 0) {

@@ -17,7 +17,7 @@ export const progressOf = ({ step, percent }: { step?: string; percent?: number 
 export const renewImages = async (directory: string): Promise<void> => {
   const data = findDataDirectory(directory)
   if (!data || !findRunningUp(data.stateFile))
-    throw new Complaint(`no server is running with the data directory ${directory}`)
+    throw new Complaint(`no server or runner is running with the data directory ${directory}`)
   const files = new RenewalFiles(data.runner)
   let request: string
   try {

@@ -130,7 +130,7 @@ export const status = async (directory: string, { json }: { json: boolean }): Pr
   if (json) return console.log(JSON.stringify(found, null, 2))
   if (!found.running)
     return console.log(
-      `Nothing is running with the data directory ${directory}${found.ended ? `: ${found.ended}` : ''}.`,
+      `No server or runner is running with the data directory ${directory}${found.ended ? `: ${found.ended}` : ''}.`,
     )
   const isServer = found.programs.some(({ name }) => name === 'control')
   console.log(

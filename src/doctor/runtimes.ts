@@ -40,21 +40,22 @@ const crun = runtime('crun', {
 const runc = runtime('runc', {
   status: 'warn',
   found: 'not installed',
-  costs: 'nothing, unless chosen in place of crun',
+  costs: 'nothing: Alcove starts sandboxes with crun',
 })
 
 const runsc = runtime('runsc', {
   status: 'warn',
   found: 'not installed',
-  costs: 'no gVisor class; sandboxes share the host’s kernel',
-  remedy: 'https://gvisor.dev/docs/user_guide/install',
+  costs: 'nothing: Alcove starts sandboxes with crun, so they share the host’s kernel',
 })
 
 const criu = asRoot('CRIU', async () => {
   const name = 'CRIU'
-  const lost = { costs: 'a paused sandbox keeps its memory, and a fork starts its processes again' }
+  const lost = {
+    costs: 'nothing: Alcove does not use it. A paused sandbox stays in memory, and a fork copies only the disk',
+  }
   if (findCommand('criu') === undefined) {
-    return { name, status: 'warn', found: 'not installed', ...lost, remedy: 'CRIU 4.2 or newer' }
+    return { name, status: 'warn', found: 'not installed', ...lost }
   }
   const version = versionIn(await runCommand(['criu', '--version']))
   try {

@@ -114,7 +114,7 @@ suite('alcove up', () => {
       [],
     )
     assert.equal((await alcove('status', '--data', server.data)).code, 3)
-    assert.match((await alcove('down', '--data', server.data)).stdout, /Nothing is running/)
+    assert.match((await alcove('down', '--data', server.data)).stdout, /No server or runner is running/)
     await server.start()
     assert.equal((await server.api('GET', '/sandbox')).status, 200)
   })

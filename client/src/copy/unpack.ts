@@ -175,7 +175,10 @@ class Unpacking {
   async finish(): Promise<void> {
     for (const { parts, target } of this.#links) {
       if (!staysBelow(parts, target)) {
-        this.#skip(parts, `is a link to "${target.toString()}" and was not copied`)
+        this.#skip(
+          parts,
+          `is a link to "${target.toString()}", which may lead outside the copied files, and was not copied`,
+        )
         continue
       }
       await this.#enter(parts.slice(0, -1))

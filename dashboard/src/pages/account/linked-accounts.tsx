@@ -30,7 +30,7 @@ const LinkDialog = ({ provider, onClose }: { provider: Provider; onClose: () => 
       description={
         linked
           ? 'You can then no longer sign in with this account. Your last way to sign in cannot be unlinked.'
-          : 'First try to sign in with that account once. Both accounts must have the same verified e-mail address.'
+          : 'First try to sign in with that account once, so that this server knows it. Both accounts must have the same verified e-mail address.'
       }
       isOpen
       onClose={onClose}

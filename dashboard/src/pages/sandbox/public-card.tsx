@@ -21,7 +21,7 @@ export const PublicCard = ({ sandbox }: { sandbox: Sandbox }) => {
       hint={
         sandbox.public
           ? 'Anyone who knows the address of a preview can open the server on its port. No token is needed.'
-          : 'A preview opens only with a signed link or a token. The plain address alone is not enough.'
+          : 'A preview opens only with a signed link, a token or a key. The plain address alone is not enough.'
       }
     >
       <div>
