@@ -109,12 +109,12 @@ const createCommandLine = (): Command => {
     .command('status')
     .description('show each program of the server, and the sandboxes by state')
     .addOption(dataOption())
-    .option('--json', 'as JSON')
+    .option('--json', 'print JSON')
     .action(async ({ data, json }) => (await import('./status.ts')).status(data, { json: json === true }))
 
   program
     .command('key')
-    .description('print only the API key of the first admin')
+    .description('print the API key of the first admin and nothing else, or make, list and delete keys')
     .addOption(dataOption())
     .action(async ({ data }) => (await import('./key.ts')).key(data))
 
@@ -211,7 +211,10 @@ const createCommandLine = (): Command => {
     .command('remove <id>')
     .description('remove a runner permanently')
     .addOption(dataOption())
-    .option('--force', 'also remove a runner that has sandboxes; sandboxes without a copy in the store are lost')
+    .option(
+      '--force',
+      'also remove a runner that has sandboxes or volumes; its volumes, and sandboxes without a copy in the store, are lost',
+    )
     .action(async (id, { data, force }) => (await import('./runner.ts')).removeRunner(data, id, force === true))
 
   const region = program
