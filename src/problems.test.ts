@@ -70,6 +70,24 @@ suite('The words by which programs recognize an error', () => {
     }
   })
 
+  test('after several sentences, the words that clients search for do not become a part of the last sentence', () => {
+    const messages = ['It is full.', 'It is full. Try again later.', 'Is it full? Try again'].map(
+      (sentence) => new Problem('no_room', sentence).message,
+    )
+    assert.deepEqual(messages, [
+      'It is full (capacity).',
+      'It is full. Try again later. (capacity)',
+      'Is it full? Try again (capacity)',
+    ])
+  })
+
+  test('no standard message says the words that clients search for twice', () => {
+    for (const code of Object.keys(problems) as ProblemCode[]) {
+      const message = new Problem(code).message.toLowerCase()
+      for (const words of wordsOf(code)) assert.equal(message.split(words.toLowerCase()).length, 2, message)
+    }
+  })
+
   test('only the error for a missing sandbox has a message with both "sandbox" and "not found"', () => {
     const others = [new Problem('file_not_found'), new Problem('process_not_found'), noSnapshot('base')]
     for (const { message } of others) assert.doesNotMatch(message, /sandbox.*not found/i)

@@ -8,13 +8,17 @@ export const problems = {
   not_found: [404, 'NOT_FOUND', 'What you asked for does not exist, or you have no access to it.'],
   timeout: [408, 'REQUEST_TIMEOUT', 'The call took longer than its timeout.'],
   conflict: [409, 'CONFLICT', 'The call conflicts with the current state.'],
-  already_exists: [409, 'CONFLICT', 'This name is already in use.'],
-  changing: [409, 'CONFLICT', 'Another operation on this sandbox is in progress. Try again later.'],
+  already_exists: [409, 'CONFLICT', 'This name already exists.'],
+  changing: [
+    409,
+    'CONFLICT',
+    'State change in progress: another operation on this sandbox has not ended yet. Try again later.',
+  ],
   not_started: [409, 'CONFLICT', 'The sandbox is not running.'],
   quota_exceeded: [403, 'FORBIDDEN', 'This is more than a quota of the organization allows.'],
   snapshot_in_making: [503, 'SERVICE_UNAVAILABLE', 'The snapshot is still being made. Try again.'],
   snapshot_inactive: [400, 'BAD_REQUEST', 'The snapshot is not active.'],
-  no_room: [503, 'SERVICE_UNAVAILABLE', 'No runner has room for this now. Try again later.'],
+  no_room: [503, 'SERVICE_UNAVAILABLE', 'No runner has capacity for this now. Try again later.'],
   gone: [410, 'GONE', 'This no longer exists.'],
   domain_taken: [409, 'IDENTITY_PROVIDER_DOMAIN_TAKEN', 'Another identity provider has claimed one of these domains.'],
   domain_unverified: [400, 'IDENTITY_PROVIDER_DOMAIN_UNVERIFIED', 'No member has a verified address at this domain.'],
@@ -48,12 +52,12 @@ export const problems = {
   range: [416, 'RANGE_NOT_SATISFIABLE', 'The requested range is outside the file.'],
   media_type: [415, 'UNSUPPORTED_MEDIA_TYPE', 'This call does not accept this content type.'],
   unprocessable: [422, 'UNPROCESSABLE_ENTITY', 'This sandbox does not support this operation.'],
-  rate_limited: [429, 'TOO_MANY_REQUESTS', 'Too many requests.'],
+  rate_limited: [429, 'TOO_MANY_REQUESTS', 'This client sent too many requests, more than a rate limit allows.'],
   internal: [500, 'INTERNAL_SERVER_ERROR', 'The server had an internal error. Its log says what happened.'],
   sandbox_silent: [502, 'BAD_GATEWAY', 'The sandbox does not answer. Is the Sandbox started?'],
   bad_gateway: [502, 'BAD_GATEWAY', 'The runner of this sandbox cannot be reached.'],
   unavailable: [503, 'SERVICE_UNAVAILABLE', 'The server cannot answer this call now. Try again later.'],
-  execution_timeout: [408, 'PROCESS_EXECUTION_TIMEOUT', 'The command took longer than its timeout.'],
+  execution_timeout: [408, 'PROCESS_EXECUTION_TIMEOUT', 'The command did not end before its execution timeout.'],
   process_not_found: [404, 'PROCESS_NOT_FOUND', 'There is no such command.'],
   session_ended: [410, 'SESSION_ENDED', 'The shell of this session has ended.'],
   command_completed: [410, 'COMMAND_ALREADY_COMPLETED', 'This command has already finished.'],
@@ -65,7 +69,7 @@ export const problems = {
   git_auth_failed: [401, 'GIT_AUTH_FAILED', 'The remote refused the credentials.'],
   git_repo_not_found: [404, 'GIT_REPO_NOT_FOUND', 'There is no Git repository at this path.'],
   git_branch_not_found: [404, 'GIT_BRANCH_NOT_FOUND', 'There is no such branch.'],
-  git_branch_exists: [409, 'GIT_BRANCH_EXISTS', 'This branch exists already.'],
+  git_branch_exists: [409, 'GIT_BRANCH_EXISTS', 'This branch already exists.'],
   git_push_rejected: [409, 'GIT_PUSH_REJECTED', 'The remote rejected the push.'],
   git_dirty_worktree: [
     409,
@@ -141,6 +145,8 @@ const withWords = (code: ProblemCode, sentence: string): string => {
   const [bare, end] = sentence.endsWith('.') ? [sentence.slice(0, -1), '.'] : [sentence, '']
   const questions = missing.filter((words) => words.endsWith('?'))
   if (questions.length > 0) return [`${bare}.`, ...questions].join(' ')
+  // After several sentences, the words would look like a part of the last sentence, which often says what to do.
+  if (/[.?] \p{Lu}/u.test(bare)) return `${sentence} (${missing.join(', ')})`
   return `${bare} (${missing.join(', ')})${end}`
 }
 

@@ -30,7 +30,7 @@ suite('control and the toolbox serve each call of the published SDKs, or answer 
       [status, body.message],
       [
         404,
-        'Alcove does not serve GET /api/runners/me. It is for runners of the public service. Runners of Alcove have a connection of their own (not found).',
+        'Alcove does not serve GET /api/runners/me. It is for runners of the public service. Runners of Alcove have a connection of their own. (not found)',
       ],
     )
   })

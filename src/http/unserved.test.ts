@@ -32,7 +32,7 @@ suite('calls of Daytona’s API that a server does not serve', () => {
       const { message, code } = answer.json()
       assert.deepEqual(
         [answer.statusCode, code, message],
-        [404, 'NOT_FOUND', `Alcove does not serve PUT ${url}. Things have no colour (not found).`],
+        [404, 'NOT_FOUND', `Alcove does not serve PUT ${url}. Things have no colour. (not found)`],
       )
     }
   })

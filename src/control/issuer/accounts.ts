@@ -30,7 +30,7 @@ export const addAccount = async (parts: AccountParts, body: { email: string; nam
     const wanted = { email, name, emailVerified: true, emailVerifiedBy: 'admin' } as const
     await freeAddress(transaction, email, undefined)
     const made = await admitUser(transaction, wanted)
-    if (made === undefined) throw new Problem('already_exists', 'Another account has this e-mail address.')
+    if (made === undefined) throw new Problem('already_exists', 'An account with this e-mail address already exists.')
     await announceCredentialChange(transaction)
     return made
   })

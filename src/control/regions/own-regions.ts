@@ -99,7 +99,7 @@ export const createRegion = async (
     })
   } catch (error) {
     if (isDuplicate(error))
-      throw new Problem('already_exists', `There is a region named "${name}" already.`, { cause: error })
+      throw new Problem('already_exists', `A region named "${name}" already exists.`, { cause: error })
     throw error
   }
   return {

@@ -36,7 +36,7 @@ const readValues = ({ name, description, permissions }: RoleText): RoleValues =>
 })
 
 const sayTaken = (name: string, cause?: unknown) =>
-  new Problem('already_exists', `There is a role named ${name} already.`, { cause })
+  new Problem('already_exists', `A role named ${name} already exists.`, { cause })
 
 /** Calls `write`, which stores a role. Throws 409 if another role has the same name. */
 const named = async (sql: Sql, { name }: RoleValues, write: () => Promise<Role>): Promise<Role> => {

@@ -87,7 +87,7 @@ suite('GET /runners, GET /runners/current', () => {
     assert.equal((await app.as('admin').patch('/runners/local/scheduling', { unschedulable: true })).status, 200)
     const refused = await app.as('member').post('/sandbox', {})
     assert.equal(refused.status, 503)
-    assert.match(refused.body.message, /Runner "local" has it and is drained \(capacity\)\./)
+    assert.match(refused.body.message, /Runner "local" has it and is drained\. \(capacity\)$/)
     // A drained runner gets no new sandboxes, but its present sandboxes can be used. It stays drained after a new connection
     // and after heartbeats.
     assert.equal((await app.as('member').post(`/sandbox/${box.id}/stop`)).status, 200)

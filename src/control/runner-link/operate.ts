@@ -47,7 +47,9 @@ export const addRunner = async (
     await insertRunner(database.sql, { id, regionId, keyHash: hashKey(apiKey) }, clock.now())
   } catch (error) {
     if (!isDuplicate(error)) throw error
-    throw new Problem('already_exists', `There is, or was, a runner "${id}". Choose another name.`, { cause: error })
+    throw new Problem('already_exists', `A runner "${id}" already exists, or existed before. Choose another name.`, {
+      cause: error,
+    })
   }
   return { id, regionId, apiKey }
 }

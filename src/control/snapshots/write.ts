@@ -31,7 +31,7 @@ export const insertSnapshot = async (
     return readSnapshot(row as SnapshotRow)
   } catch (error) {
     if (!isDuplicate(error)) throw error
-    throw new Problem('already_exists', `There is a snapshot named "${name}" already.`, { cause: error })
+    throw new Problem('already_exists', `A snapshot named "${name}" already exists.`, { cause: error })
   }
 }
 

@@ -53,7 +53,7 @@ export const insertPool = async (sql: Sql, pool: NewPool, now: Date): Promise<st
     return id
   } catch (error) {
     if (!isDuplicate(error)) throw error
-    throw new Problem('already_exists', 'There is a warm pool of this snapshot in this region already.', {
+    throw new Problem('already_exists', 'A warm pool of this snapshot already exists in this region.', {
       cause: error,
     })
   }

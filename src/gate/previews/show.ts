@@ -59,7 +59,7 @@ export const checkAtId = (address: PreviewAddress, access: Access): void => {
   if (isAtId(address, access)) return
   throw new Problem(
     'bad_request',
-    `This call needs the id of the sandbox in its address, not the name: ${access.sandboxId}.`,
+    `The address of this call must have the id of the sandbox, ${access.sandboxId}, in place of its name.`,
   )
 }
 

@@ -120,7 +120,7 @@ export class DirectoryStore implements ObjectStore {
       try {
         const { size } = await file.stat()
         if (size > limit)
-          throw new ArchiveFailed('damaged', 'An object of the archive is larger than an archive can have.')
+          throw new ArchiveFailed('damaged', 'The archive is damaged: one of its objects is larger than Alcove writes.')
         const content = Buffer.alloc(size)
         const { bytesRead } = await file.read(content, 0, size, 0)
         return content.subarray(0, bytesRead)

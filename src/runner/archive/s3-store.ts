@@ -40,7 +40,8 @@ const isList = (xml: string) => xml.includes('<ListBucketResult') && xml.trimEnd
 /** Returns the server's error code, such as `NoSuchBucket`. Undefined if the code has characters that are not safe to show. */
 const codeIn = (xml: string) => /^\w{1,60}$/.exec(textIn(xml, 'Code') ?? '')?.[0]
 
-const tooLarge = () => new ArchiveFailed('damaged', 'An object of the archive is larger than an archive can have.')
+const tooLarge = () =>
+  new ArchiveFailed('damaged', 'The archive is damaged: one of its objects is larger than Alcove writes.')
 
 export class S3Store implements ObjectStore {
   readonly #at: S3Address

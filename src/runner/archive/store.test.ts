@@ -59,7 +59,7 @@ const promises = (open: () => ObjectStore) => {
 
   test('`get` refuses a stored object that is larger than the argument `limit`, without reading the object', async () => {
     await store.put('large', Buffer.alloc(limit + 1))
-    await assert.rejects(store.get('large', limit), fails('damaged', /larger than an archive can have/))
+    await assert.rejects(store.get('large', limit), fails('damaged', /one of its objects is larger than Alcove writes/))
     await store.remove('large')
   })
 

@@ -122,7 +122,7 @@ const unpackInto = async (
   } catch (error) {
     signal?.throwIfAborted()
     if (!hasCode(error, 'ENOSPC', 'EDQUOT')) throw error
-    throw new ArchiveFailed('disk', 'The disk is too small for the contents of the archive.', { cause: error })
+    throw new ArchiveFailed('disk', 'There is no room on the disk for the contents of the archive.', { cause: error })
   } finally {
     await removeTree(place)
   }
@@ -164,7 +164,8 @@ const refuseIfFound = async (place: string, walk: readonly string[]) => {
     background: true,
     timeoutMs: 600_000,
   })
-  if (found !== '') throw new ArchiveFailed('damaged', 'The archive contains a file that no disk of a sandbox has.')
+  if (found !== '')
+    throw new ArchiveFailed('damaged', 'The archive is damaged: it contains a file that no disk of a sandbox can have.')
 }
 
 const sync = (path: string) => runCommand(['sync', '--file-system', path], { timeoutMs: 600_000 })

@@ -60,7 +60,7 @@ export const checkNewPty = async (sandbox: ToolboxSandbox, { id, envs }: CreateP
   }
 }
 
-const taken = (id: string) => new Problem('already_exists', `There is a PTY session ${JSON.stringify(id)} already.`)
+const taken = (id: string) => new Problem('already_exists', `A PTY session ${JSON.stringify(id)} already exists.`)
 
 /** Removes an ended terminal that has this id, and the oldest ended terminals above the limit. */
 const forgetEnded = async (sandbox: ToolboxSandbox, id: string): Promise<void> => {

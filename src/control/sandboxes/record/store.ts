@@ -43,7 +43,7 @@ const written = (sql: Sql): Piece => sql`
   sandboxes.*, (select gate_public_url from runners where runners.id = sandboxes.runner_id) as runner_gate_url`
 
 export const nameTaken = (name: string | undefined, cause: unknown): Problem =>
-  new Problem('already_exists', `There is a sandbox named "${name}" already.`, { cause })
+  new Problem('already_exists', `A sandbox named "${name}" already exists.`, { cause })
 
 /**
  * Finds a sandbox of this organization that is neither destroyed nor an unclaimed warm one. A text that looks like an id is never
