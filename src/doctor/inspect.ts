@@ -2,21 +2,15 @@
 import { mkdtemp, rm, stat } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
+import { crun } from './crun.ts'
 import { type Finding, type Probe, type ProbeContext, reasonOf } from './finding.ts'
 import { isolationProbes } from './isolation.ts'
 import { machineProbes } from './machine.ts'
 import { type Mirrors, packageMirrors, registryMirrors } from './mirrors.ts'
 import { networkProbes } from './network.ts'
-import { runtimeProbes } from './runtimes.ts'
 import { storageProbes } from './storage.ts'
 
-const probes: readonly Probe[] = [
-  ...machineProbes,
-  ...isolationProbes,
-  ...storageProbes,
-  ...networkProbes,
-  ...runtimeProbes,
-]
+const probes: readonly Probe[] = [...machineProbes, ...isolationProbes, ...storageProbes, ...networkProbes, crun]
 
 const defaultDataDir = '/var/lib/alcove'
 
