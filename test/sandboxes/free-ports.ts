@@ -1,7 +1,6 @@
 // Finds several free ports with consecutive numbers for a server of a test.
 import { randomInt } from 'node:crypto'
-import { createSocket, type Socket } from 'node:dgram'
-import { createServer } from 'node:net'
+import { createServer, type Server } from 'node:net'
 
 const isFree = (port: number) =>
   new Promise<boolean>((resolve) => {
@@ -11,14 +10,14 @@ const isFree = (port: number) =>
   })
 
 /**
- * Reserves a port among all processes that call `freePorts`, until this process ends: binds the number of the port in UDP, in which
- * no server of a test listens. Returns undefined if another process has reserved it.
+ * Reserves a port among all processes that call `freePorts`, until this process ends: listens on an abstract Unix socket with the
+ * port in its name, see unix(7). Returns undefined if another process has reserved the port.
  */
 const reserve = (port: number) =>
-  new Promise<Socket | undefined>((resolve) => {
-    const socket = createSocket('udp4')
-    socket.once('error', () => socket.close(() => resolve(undefined)))
-    socket.bind({ port, address: '127.0.0.1', exclusive: true }, () => resolve(socket.unref()))
+  new Promise<Server | undefined>((resolve) => {
+    const server = createServer()
+    server.once('error', () => resolve(undefined))
+    server.listen(`\0alcove-test-port-${port}`, () => resolve(server.unref()))
   })
 
 /**
@@ -31,7 +30,7 @@ export const freePorts = async (count: number): Promise<number> => {
     const ports = Array.from({ length: count }, (_, index) => first + index)
     const reserved = await Promise.all(ports.map(reserve))
     if (!reserved.includes(undefined) && (await Promise.all(ports.map(isFree))).every(Boolean)) return first
-    for (const socket of reserved) socket?.close()
+    for (const server of reserved) server?.close()
   }
   throw new Error('found no free ports')
 }
