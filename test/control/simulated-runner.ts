@@ -177,7 +177,6 @@ export const connectRunner = async (
     if (message.type === 'assign') take(message.assignment)
     if (message.type === 'image') takeImage(message.assignment)
     if (message.type === 'volume') askedVolumes.push(message.assignment)
-    if (message.type === 'list') void takeList().catch(() => {})
   }
 
   const link = async (present: readonly string[] = images) => {
@@ -186,11 +185,12 @@ export const connectRunner = async (
     })
     socket = opened
     // Control answers the message `hello` with the message `list`, after control has stored the contents of `hello`.
-    const listed = new Promise<void>((resolve, reject) => {
+    const listed = new Promise<unknown>((resolve, reject) => {
       opened.on('message', (data) => {
         const message = JSON.parse(String(data)) as ToRunner
         hear(message)
-        if (message.type === 'list') resolve()
+        // Resolve only after the list. Otherwise a test's next sandbox could arrive twice: in the list and in a message.
+        if (message.type === 'list') takeList().then(resolve, resolve)
       })
       opened.on('error', reject)
       opened.on('close', () => reject(new Error('control closed the link')))
