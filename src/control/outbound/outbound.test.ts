@@ -135,7 +135,7 @@ suite('the targets of outbound calls', () => {
       resolve: async () => [{ address: '1.1.1.1', family: 4 }],
       evenMilliseconds: 1,
     })
-    // Even if the tested check is broken, control refuses port 1 of public addresses. So no request can leave this machine.
+    // Control refuses port 1 of public addresses. So this test sends nothing to the Internet, even if the check is broken.
     assert.equal(await reasonOf(closed.send({ method: 'GET', url: 'http://no-such-name.invalid:1/' })), 'not_public')
     const both = createOutbound({ allowed: loopback, readOwn: () => loopback, resolve: named('127.0.0.1') })
     assert.equal((await both.send({ method: 'GET', url })).body.toString(), 'here')

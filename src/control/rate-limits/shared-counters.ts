@@ -61,7 +61,7 @@ export class SharedCounters {
 
   /**
    * Returns a counter. All processes share counters with the same `name`. `usualSeconds`: seconds after which a count
-   * is deleted.
+   * is deleted, unless the call of `add` names another number.
    */
   counter(name: string, usualSeconds: number): SharedCounter {
     const limiter = this.#limiterOf(name)

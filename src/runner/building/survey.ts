@@ -31,7 +31,7 @@ export type Looked = {
   from: string | undefined
   /** The base image of the disk of the stage, and text that identifies the files of that image. */
   base: { image: string; files: string }
-  /** Cache keys of the disk after each line of the stage. Undefined: the key can be computed only after lines have run. */
+  /** Cache keys of the disk after each line of the stage. A key is undefined if it depends on later work, such as a download. */
   keys: (string | undefined)[]
   /** Cache key of the disk on which the first line of the stage runs. */
   firstKey: string | undefined

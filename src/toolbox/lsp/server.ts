@@ -173,7 +173,7 @@ export class LanguageServer {
     }
   }
 
-  /** Updates how much of the organization's memory for messages (`held`) this server uses. Ends the server if none is left. */
+  /** Updates how much of the organization's memory for messages (`held`) this server uses. If no memory is left, ends the server. */
   #count(): void {
     if (this.#ending !== undefined) return
     const now = this.#reader.heldBytes + this.#command.unsentBytes

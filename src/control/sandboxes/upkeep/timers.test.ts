@@ -71,7 +71,7 @@ suite('the timers of a sandbox', () => {
     await untilState(app, pauses, 'paused')
   })
 
-  test('a sandbox is destroyed at the end of its time to live, even if its runner is silent', async () => {
+  test('at the end of a sandbox’s time to live, control begins to destroy it, even if its runner is silent', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await create(app, { ttlMinutes: 5 })

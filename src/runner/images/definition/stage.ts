@@ -52,7 +52,7 @@ type State = Surroundings & {
   config: ContainerConfig
   args: Record<string, string>
   steps: BuildStep[]
-  /** Number of characters in the variables of all steps of this stage so far. */
+  /** Total length of the variables of all steps of this stage so far, in characters. */
   stepCharacters: number
   /** Whether this stage has set CMD so far. A new ENTRYPOINT clears only a CMD that the image or stage in FROM has set. */
   hasOwnCmd: boolean
