@@ -12,7 +12,17 @@ type Choice = { key: string; label: string; hint?: string | undefined; go: () =>
 const mostSandboxes = 8
 
 /** The command palette: the reader types a few letters to find a page or a sandbox. Ctrl+K or ⌘K opens it. */
-export const Palette = ({ isOpen, onClose }: { isOpen: boolean; onClose: () => void }) => {
+export const Palette = ({ isOpen, onClose }: { isOpen: boolean; onClose: () => void }) => (
+  <Dialog title="Go to" isOpen={isOpen} onClose={onClose}>
+    <Search onClose={onClose} />
+  </Dialog>
+)
+
+/** Focuses the field as soon as it exists, so that letters typed directly after Ctrl+K are not lost. */
+const focus = (field: HTMLInputElement | null) => field?.focus()
+
+/** The contents of the open palette. Each time the palette opens, the field is empty. */
+const Search = ({ onClose }: { onClose: () => void }) => {
   const [text, setText] = useState('')
   const [at, setAt] = useState(0)
   const listId = useId()
@@ -20,15 +30,12 @@ export const Palette = ({ isOpen, onClose }: { isOpen: boolean; onClose: () => v
   const organizationId = useOrganizationId()
   const found = useQuery({
     queryKey: [organizationId, 'palette', text],
-    enabled: isOpen && text.trim().length > 1,
+    enabled: text.trim().length > 1,
     queryFn: ({ signal }) =>
       answerOf(
         control.GET('/sandbox', { params: { query: { name: text.trim(), limit: mostSandboxes } as never }, signal }),
       ),
   })
-  useEffect(() => {
-    if (isOpen) setText('')
-  }, [isOpen])
   // biome-ignore lint/correctness/useExhaustiveDependencies: after a change of the text the first result is selected
   useEffect(() => setAt(0), [text])
 
@@ -55,8 +62,9 @@ export const Palette = ({ isOpen, onClose }: { isOpen: boolean; onClose: () => v
     event.preventDefault()
   }
   return (
-    <Dialog title="Go to" isOpen={isOpen} onClose={onClose}>
+    <>
       <input
+        ref={focus}
         className="input"
         role="combobox"
         aria-label="Page or sandbox"
@@ -87,6 +95,6 @@ export const Palette = ({ isOpen, onClose }: { isOpen: boolean; onClose: () => v
         ))}
         {choices.length === 0 && <div className="waiting">No page or sandbox has this name.</div>}
       </div>
-    </Dialog>
+    </>
   )
 }
