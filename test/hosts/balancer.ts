@@ -1,5 +1,6 @@
 // A load balancer, as an operator has in front of several machines. It forwards each TCP connection to the next machine that
 // accepts the connection. Usage: node balancer.ts ADDRESS PORT=HOST,HOST…
+import { once } from 'node:events'
 import { connect, createServer, type Socket } from 'node:net'
 
 const patienceMs = 1000
@@ -43,6 +44,6 @@ for (const each of ports) {
     join(client, inside)
     join(inside, client)
   })
-  server.listen(Number(port), address)
+  await once(server.listen(Number(port), address), 'listening')
 }
 console.log('balances')

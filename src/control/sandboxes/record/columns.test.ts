@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { create } from '#test/control/box.ts'
 import { startControl, type TestControl } from '#test/control/harness.ts'
-import { connectRunner } from '#test/control/simulated-runner.ts'
+import { connectRunner, untilState } from '#test/control/simulated-runner.ts'
 import { type ColumnName, columns } from './columns.ts'
 
 const names = Object.keys(columns).sort() as ColumnName[]
@@ -154,6 +154,7 @@ suite('a field of POST /sandbox that is stored unchanged', () => {
     assert.equal((await app.as('owner').post('/warm-pools', { snapshot: 'default', pool: 1 })).status, 201)
     await app.sweep()
     const [warm] = (await app.as('owner').get('/sandbox?includeWarm=true')).body.items
+    await untilState(app, warm.id, 'started')
     const made = await app.as('owner').post('/sandbox', { name: 'box', ...body })
     assert.deepEqual([made.status, made.body.id, shownIn(made.body)], [200, warm.id, body])
     const fork = await app.as('owner').post('/sandbox/box/fork', { name: 'child' })
