@@ -121,7 +121,7 @@ export class ImageMaker {
       case 'file':
         return this.#fromFile(source.path, making, scratch, hold)
       case 'scratch':
-        return this.#fromNothing(hold)
+        return this.#fromNothing(making, hold)
       case 'image':
         return this.#fromOther(source.image, hold)
       case 'built-in':
@@ -138,7 +138,7 @@ export class ImageMaker {
     }
   }
 
-  async #fromNothing(hold: Hold): Promise<Made> {
+  async #fromNothing({ signal }: Making, hold: Hold): Promise<Made> {
     const { trees } = this.#parts
     const name = trees.nameOf([])
     hold.tree(name)
@@ -147,7 +147,7 @@ export class ImageMaker {
         await makeRoot(unfinished)
         return trees.finish(unfinished, name, treeOfNothing)
       })
-    const { sizeBytes } = trees.find(name) ?? (await this.#unpacking.run(make))
+    const { sizeBytes } = trees.find(name) ?? (await this.#unpacking.run(make, { signal }))
     const origin = originOfNothing
     return { tree: name, origin, sizeBytes, layers: [], architecture: ownArchitecture, config: emptyConfig() }
   }
@@ -186,7 +186,7 @@ export class ImageMaker {
         await writeContent({ directory, tree }, content)
         return trees.finish(unfinished, tree, { sizeBytes: await bytesBelow(rootfs) })
       })
-    const { sizeBytes } = trees.find(tree) ?? (await this.#unpacking.run(make))
+    const { sizeBytes } = trees.find(tree) ?? (await this.#unpacking.run(make, { signal }))
     return { ...nothingOf(originOfBases), tree, sizeBytes }
   }
 
@@ -277,12 +277,12 @@ export class ImageMaker {
       // its digest.
       layers = fetched.layers.map(({ digest }) => digest)
       const of = { origin, layers: fetched.layers.map((layer, at) => ({ ...layer, diffId: diffIds[at] as string })) }
-      found = await this.#unpacking.run(() => {
-        signal.throwIfAborted()
-        const onShare = (share: number) =>
-          say({ progress: { step: 'unpacking', percent: 70 + Math.min(29, Math.floor(share * 10)) } })
-        return this.#treeMaker.make(of, { scratch, mostBytes: maxBytes, signal, onShare })
-      })
+      const onShare = (share: number) =>
+        say({ progress: { step: 'unpacking', percent: 70 + Math.min(29, Math.floor(share * 10)) } })
+      found = await this.#unpacking.run(
+        () => this.#treeMaker.make(of, { scratch, mostBytes: maxBytes, signal, onShare }),
+        { signal },
+      )
       say({ line: `unpacked, ${asSize(found.tree.sizeBytes)}` })
     } else say({ line: `the files of the image are already on this host, ${asSize(found.tree.sizeBytes)}` })
     const { sizeBytes, largeIds = [] } = found.tree

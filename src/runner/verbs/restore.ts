@@ -44,7 +44,8 @@ const restoreOverBase = async (
       signal,
     })
   } catch (error) {
-    await pool.remove(sandboxId)
+    // If the disk cannot be removed, the next restore removes it.
+    await pool.remove(sandboxId).catch(() => {})
     throw error
   }
 }
