@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { ImageFailed } from '../image-failed.ts'
 import type { ContainerConfig } from '../manifest.ts'
-import { type Plan, planOf, type Stage } from './plan.ts'
+import { emptyConfig, type Plan, planOf, type Stage } from './plan.ts'
 
 const base: ContainerConfig = {
   entrypoint: ['/init'],
@@ -200,6 +200,17 @@ suite('definitions of images', () => {
           return true
         },
       )
+  })
+
+  test('a plan refuses a base image with more than 100 triggers, and more than 20 fetched base images', () => {
+    const plan = planOf('FROM a\nRUN true')
+    const base = (count: number) => ({ ...emptyConfig(), onbuild: Array.from({ length: count }, () => 'RUN true') })
+    assert.equal(plan.with(new Map([[0, base(100)]])).stages.length, 1)
+    assert.throws(() => plan.with(new Map([[0, base(101)]])), { message: /a has more than 100 ONBUILD triggers/ })
+    const others = (count: number) =>
+      new Map(Array.from({ length: count }, (_, at) => [at + 1, emptyConfig()] as const))
+    assert.equal(plan.with(others(19)).stages.length, 1)
+    assert.throws(() => plan.with(others(20)), { message: /more than 20 stages and images/ })
   })
 
   test('triggers and variables of a base image may add stages to a plan, but no circle of stages', () => {

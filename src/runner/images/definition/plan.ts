@@ -81,10 +81,21 @@ export const planOf = (text: string, hasFiles = false, snapshots: ReadonlySet<st
     })
     return { ...ran, origins }
   }
+  /** The last run of each stage. A plan is made again for each newly fetched base, and most stages have not changed then. */
+  const runs = new Map<number, { base: ContainerConfig; unset: string | undefined; ran: ReturnType<Run> }>()
+  const runOnce: Run = (stage, base, unset) => {
+    const last = runs.get(stage.index)
+    if (last !== undefined && last.base === base && last.unset === unset) return last.ran
+    const ran = run(stage, base, unset)
+    runs.set(stage.index, { base, unset, ran })
+    return ran
+  }
   const planWith = (bases: Bases): Plan => {
-    const order = orderOf(written, run, bases)
+    const order = orderOf(written, runOnce, bases)
     const needed = order.length + new Set(order.flatMap(({ origins }) => origins.flatMap(imagesOf))).size
-    if (needed > mostStages) refuseSoMany(order.at(-1)?.from ?? { line: 1 })
+    // A fetched base may belong to a stage that is no longer needed. It counts too, because it stays until the build ends.
+    const missing = order.filter(({ index, base }) => base !== 'scratch' && 'image' in base && !bases.has(index))
+    if (Math.max(needed, bases.size + missing.length) > mostStages) refuseSoMany(order.at(-1)?.from ?? { line: 1 })
     const stages = order.map((stage) => ({
       ...{ index: stage.index, name: stage.name, line: stage.from.line, from: stage.base },
       on: (base: ContainerConfig) => {

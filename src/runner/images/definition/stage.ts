@@ -94,6 +94,8 @@ export const runStage = (
   surroundings: Surroundings,
 ): { steps: BuildStep[]; config: ContainerConfig } => {
   const { onbuild = [], ...config } = structuredClone(base)
+  if (onbuild.length > mostTriggers)
+    refuse(from, `${from.base} has more than ${mostTriggers} ONBUILD triggers`, 'build on another image')
   config.env['PATH'] ??= standardPath
   const state: State = { ...surroundings, config, args: {}, steps: [], stepCharacters: 0, hasOwnCmd: false }
   for (const text of onbuild) {
