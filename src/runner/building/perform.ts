@@ -91,14 +91,17 @@ const copyWith = async (
   const { url, name } = next
   const left = fetched.reduce((bytes, { size }) => bytes - size, mostBytes)
   if (left <= 0) throw tooLargeTogether(mostBytes)
+  let isHere = false
   const fetching = withWebFile({ url, checksum: copy.checksum, mostBytes: left, signal }, (file) => {
     const { size, modifiedSeconds, digest } = file
+    isHere = true
     digests.push(digest)
     const here = { name, size, modifiedSeconds, pieces: () => piecesOf(file) }
     return copyWith(place, copy, performing, digests, [...fetched, here])
   })
   return fetching.catch((error: unknown) => {
-    const isTooLarge = error instanceof ImageFailed && error.failure === 'too-large'
+    // After the download, the error is about the copy.
+    const isTooLarge = !isHere && error instanceof ImageFailed && error.failure === 'too-large'
     throw isTooLarge && fetched.length > 0 ? tooLargeTogether(mostBytes, error) : error
   })
 }
