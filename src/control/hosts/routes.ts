@@ -4,6 +4,7 @@ import type { Parts } from '#src/control/parts.ts'
 import { SharedCounters } from '#src/control/rate-limits/shared-counters.ts'
 import { NewRunner, RunnerId } from '#src/control/runners/schemas.ts'
 import { Problem } from '#src/problems.ts'
+import type { HostCertificates } from '#src/wire/hosts.ts'
 import type { Hosts } from './connections.ts'
 import { limitFailedJoins } from './failed-joins.ts'
 import { renew, replaceToken, trade } from './join.ts'
@@ -19,6 +20,12 @@ const withAuthority = ({ hosts, ...parts }: HostParts) => {
   return { ...parts, authority: hosts.authority }
 }
 
+/** Makes new certificates valid in this process at once. The database tells the other control processes. */
+const valid = ({ hosts }: HostParts, certificates: HostCertificates): HostCertificates => {
+  hosts?.connections.checkAgain(certificates.runnerId)
+  return certificates
+}
+
 /** The endpoints that only the port for hosts serves. */
 export const joinRoutes = (parts: HostParts): ControlRoute[] => {
   const limited = limitFailedJoins(SharedCounters.of(parts))
@@ -30,7 +37,8 @@ export const joinRoutes = (parts: HostParts): ControlRoute[] => {
       summary: 'Exchanges a runner’s token for certificates. Only the port for hosts serves this call.',
       body: Join,
       replies: { 200: Certificates },
-      run: ({ body, request, reply }) => limited(request, reply, () => trade(withAuthority(parts), body)),
+      run: async ({ body, request, reply }) =>
+        valid(parts, await limited(request, reply, () => trade(withAuthority(parts), body))),
     }),
   ]
 }
@@ -43,7 +51,8 @@ export const hostRoutes = (parts: HostParts): ControlRoute[] => [
     summary: 'Renews the certificates of the calling host.',
     body: Renew,
     replies: { 200: Certificates },
-    run: ({ runner, isCertified = false, body }) => renew(withAuthority(parts), { runner, isCertified }, body),
+    run: async ({ runner, isCertified = false, body }) =>
+      valid(parts, await renew(withAuthority(parts), { runner, isCertified }, body)),
   }),
   route({
     method: 'POST',
