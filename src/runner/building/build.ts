@@ -2,7 +2,7 @@
 // are built at the same time.
 import { FairQueue } from '#src/kit/queue.ts'
 import type { CopySource } from '#src/runner/copying/source.ts'
-import { type BuildStep, type Origin, originsOf, type Stage } from '#src/runner/images/definition/plan.ts'
+import { type BuildStep, isOnStage, type Origin, originsOf, type Stage } from '#src/runner/images/definition/plan.ts'
 import { failedAt, ImageFailed } from '#src/runner/images/image-failed.ts'
 import { asSize } from '#src/runner/images/limits.ts'
 import type { ContainerConfig } from '#src/runner/images/manifest.ts'
@@ -138,7 +138,7 @@ export class Build {
 
   /** Returns the stage on whose disk this stage is built. Undefined if this stage is built on an image or on a cached line. */
   #below({ stage, from }: Looked): Looked | undefined {
-    if (from !== undefined || stage.from === 'scratch' || !('stage' in stage.from)) return undefined
+    if (from !== undefined || !isOnStage(stage.from)) return undefined
     const below = this.#survey.get(stage.from.stage)
     return isToRun(below) || below.from !== undefined ? below : this.#below(below)
   }

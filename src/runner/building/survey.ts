@@ -1,5 +1,5 @@
 // Examines the stages of a definition before any line runs: their base images, the cache keys of their lines, and the cached lines.
-import { type BuildStep, originsOf, type Plan, type Stage } from '#src/runner/images/definition/plan.ts'
+import { type BuildStep, isOnStage, originsOf, type Plan, type Stage } from '#src/runner/images/definition/plan.ts'
 import { failedAt } from '#src/runner/images/image-failed.ts'
 import type { ContainerConfig } from '#src/runner/images/manifest.ts'
 import { formatReference, parseReference, pinned } from '#src/runner/images/reference.ts'
@@ -57,8 +57,6 @@ type SurveyParts = {
   /** Called once for each stage that has cached lines. `looked`: the stage, and which of its lines are cached. */
   onKept: (looked: Looked) => void
 }
-
-const isOnStage = (from: Stage['from']): from is { stage: number } => from !== 'scratch' && 'stage' in from
 
 export class Survey {
   readonly #request: BuildRequest

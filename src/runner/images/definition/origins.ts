@@ -5,6 +5,9 @@ import { type At, refuse } from './instructions.ts'
 
 export type Origin = { stage: number } | { image: string }
 
+/** Whether FROM names a stage. */
+export const isOnStage = (from: Origin | 'scratch'): from is { stage: number } => from !== 'scratch' && 'stage' in from
+
 type Named = { name: string | undefined }
 
 /**

@@ -2,12 +2,12 @@
 // unsupported instruction is refused, and the error names the instruction's line.
 import type { ContainerConfig } from '../manifest.ts'
 import { type At, type Instruction, instructionsOf, refuse } from './instructions.ts'
-import { baseOf, checkPlatform, type Origin, originOf, platformArgs } from './origins.ts'
+import { baseOf, checkPlatform, isOnStage, type Origin, originOf, platformArgs } from './origins.ts'
 import { argsIn, type BuildStep, checkKnown, mostExpanded, runStage, words } from './stage.ts'
 
 export type { CopyStep } from './copy.ts'
 export type { Mount } from './mounts.ts'
-export type { Origin } from './origins.ts'
+export { isOnStage, type Origin } from './origins.ts'
 export type { BuildStep, DirectoryStep, RunStep } from './stage.ts'
 
 export type Stage = {
@@ -81,7 +81,7 @@ export const planOf = (text: string, hasFiles = false, snapshots: ReadonlySet<st
     })
     return { ...ran, origins }
   }
-  /** The last run of each stage. A plan is made again for each newly fetched base, and most stages have not changed then. */
+  /** The last run of each stage. For each newly fetched base, the plan is made again, although most stages have not changed. */
   const runs = new Map<number, { base: ContainerConfig; unset: string | undefined; ran: ReturnType<Run> }>()
   const runOnce: Run = (stage, base, unset) => {
     const last = runs.get(stage.index)
@@ -99,7 +99,7 @@ export const planOf = (text: string, hasFiles = false, snapshots: ReadonlySet<st
     const stages = order.map((stage) => ({
       ...{ index: stage.index, name: stage.name, line: stage.from.line, from: stage.base },
       on: (base: ContainerConfig) => {
-        const { steps, config } = run(stage, base)
+        const { steps, config } = runOnce(stage, base)
         return { steps, config }
       },
     }))
@@ -201,9 +201,8 @@ const orderOf = (stages: readonly Written[], run: Run, bases: Bases): (Written &
     onTheWay.push({ index, at })
     if (configs.size + onTheWay.length > mostStages) refuseSoMany(stage.from)
     const { base } = stage
-    const isStage = base !== 'scratch' && 'stage' in base
     const isKnown = base === 'scratch' || bases.has(index)
-    const below = isStage
+    const below = isOnStage(base)
       ? visit(base.stage, stage.from)
       : { config: bases.get(index) ?? emptyConfig(), unset: isKnown ? undefined : anything }
     const { config, origins } = run(stage, below.config, below.unset)
